@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: ISC */
+/*
+ * termbrokerd.conf as a struct. Read whole or not at all; a reload makes a new one and swaps it in.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/err.h"
+#include "base/log.h"
+#include "journal/journal.h"
+#include "wire/limits.h"
+#include "wire/user_key.h"
+
+#define CONFIG_LISTENERS_MAX 8
+
+struct config_listener {
+	char *address;     /* IP address to bind */
+	uint16_t port;     /* 0 = any free one; what it became is logged and published */
+	bool tls;          /* false only on loopback */
+	char *certificate, *key; /* PEM files */
+};
+
+struct config {
+	char *name;             /* of this dispatcher; default: the host's name */
+	char *advertise;        /* URL that agents are told; default https://HOSTNAME:PORT of the first listener */
+
+	struct config_listener listeners[CONFIG_LISTENERS_MAX];
+	unsigned listener_count;
+
+	char *socket_path;      /* "" = no admin socket */
+	char *socket_group;     /* "" = the daemon's own */
+
+	char *database;         /* conninfo of the service's role */
+	char *migration_database; /* conninfo of the owner, for --migrate; "" = database */
+
+	int64_t stale_after_ms; /* 45 s */
+	unsigned push_interval_s; /* told to agents; 15 */
+
+	struct journal_config journal; /* strings owned by this struct */
+	char *journal_file;
+	char *syslog_socket;
+	enum log_level log_level;
+
+	struct user_names *user_names;
+
+	/* limits */
+	unsigned max_connections;             /* 4096 in total */
+	unsigned max_connections_per_address; /* 512 */
+	int64_t request_deadline_ms;          /* first byte → request complete; 10 s */
+	int64_t idle_timeout_ms;              /* kept-alive connection without a request; 75 s */
+
+	bool open_metrics;      /* /metrics without a token; default false */
+};
+
+/* 0 and *ret (caller: config_free); negative errno with file and line in E. CONF_D may be NULL. */
+int config_load(const char *file, const char *conf_d, struct config **ret, struct err *e);
+void config_free(struct config *c);
