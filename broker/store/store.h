@@ -79,8 +79,9 @@ void store_put_provider(struct store *s, const struct provider_spec *spec, const
 	store_done *done, void *ctx);
 void store_put_pool(struct store *s, const struct pool_spec *spec, const struct event *ev,
 	store_done *done, void *ctx);
-/* A new node comes with its agent's token (TOKEN non-NULL; its node_id is set by the store): both or none. */
-void store_put_node(struct store *s, const struct node_spec *spec, const struct token_spec *token,
+/* A new node comes with its agent's token (TOKEN non-NULL): both or none. TOKEN must live until DONE; its id and
+ * node_id are set by the store just before DONE is called with success. */
+void store_put_node(struct store *s, const struct node_spec *spec, struct token_spec *token,
 	const struct event *ev, store_done *done, void *ctx);
 void store_put_token(struct store *s, const struct token_spec *spec, const struct event *ev,
 	store_done *done, void *ctx);
