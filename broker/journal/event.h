@@ -49,6 +49,7 @@ enum event_id {
 	EVENT_DISPATCHER_STARTED,/* dispatcher-started: dispatcher, version */
 	EVENT_DISPATCHER_STOPPED,/* dispatcher-stopped: dispatcher */
 	EVENT_RELOADED,          /* reloaded: result */
+	EVENT_JOURNAL_GAP,       /* journal-gap: lines, reason (the log file's own) */
 	EVENT_ID_COUNT
 };
 /* "node-full" …; -ENOENT for what is none. */

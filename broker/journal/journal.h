@@ -33,5 +33,7 @@ int journal_reopen(struct journal *j, struct err *e);
 /* Takes another configuration, all or nothing. */
 int journal_configure(struct journal *j, const struct journal_config *config, struct err *e);
 void journal_write(struct journal *j, const struct event *ev);
-/* Lines that could not be written since the start. */
+/* Lines that could not be written to the file since the start. */
 uint64_t journal_lost(const struct journal *j);
+/* Messages that no syslog daemon took, or that it was too slow for. */
+uint64_t journal_syslog_lost(const struct journal *j);
