@@ -34,7 +34,7 @@ struct farm {
 	uint32_t *flags;    /* enum farm_flag */
 	uint32_t *index;    /* load index, slv; LOAD_INDEX_MAX when there is none */
 	uint32_t *heard_s;  /* monotonic seconds of the last heartbeat here */
-	uint64_t *tags;     /* count × tag_words bits, bit = position in tag_names */
+	uint64_t *tags;     /* tag_words planes of cap words; bit = position in tag_names */
 	uint64_t *assigned; /* round robin: sequence of the last assignment, 0 = never */
 	struct node **nodes;
 	uint32_t tag_words; /* 1..FARM_TAG_WORDS */
@@ -43,6 +43,12 @@ struct farm {
 	uint32_t *tag_users;                /* nodes that have the tag */
 	uint64_t assign_seq;
 };
+
+/* Word W of the tag bits of SLOT. */
+static inline uint64_t farm_tag_word(const struct farm *f, uint32_t slot, uint32_t w)
+{
+	return f->tags[(size_t)w * f->cap + slot];
+}
 
 /* The bit of TAG, or -ENOENT when no node of the farm has it. */
 int farm_find_tag(const struct farm *f, const char *tag);

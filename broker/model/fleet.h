@@ -80,6 +80,10 @@ int fleet_apply_sessions(struct fleet *f, struct node *n, const struct heartbeat
 	const struct user_names *names, int64_t now_wall_ms, session_change_callback *callback, void *ctx,
 	size_t *ret_bad);
 
+/* The rules for user names changed (aliases, default domain): the next heartbeat of each node makes the
+ * keys of its sessions anew. Without this call a name spelled as before keeps its key. */
+void fleet_user_names_changed(struct fleet *f);
+
 /* ---- voice ---- */
 
 enum heartbeat_verdict {

@@ -54,6 +54,8 @@ struct node {
 	struct session **sessions; /* sorted by id */
 	uint32_t session_count, session_cap;
 	bool sessions_complete;
+	uint32_t spellings;     /* of the fleet's, when the keys of these sessions were made */
 
-	UT_hash_handle by_id, by_name;
+	char endpoint[LIMIT_ADDRESS_SIZE + 8]; /* "address port": unique */
+	UT_hash_handle by_id, by_name, by_endpoint;
 };

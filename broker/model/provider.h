@@ -22,5 +22,5 @@ struct pool {
 
 struct token {
 	struct token_spec spec;
-	UT_hash_handle by_hash, by_name;
+	UT_hash_handle by_id, by_hash, by_name;
 };

@@ -16,11 +16,10 @@ struct session {
 	int64_t first_seen_ms; /* wall clock of this dispatcher (or of the database row): the order */
 	int64_t since_ms;      /* as reported, clamped to first sight; 0 unknown */
 	uint32_t key_hash;
-	bool active;
-	bool seen;             /* mark of the running update */
-	uint8_t id_len;        /* strings: id, user key, display name, client; each with a NUL */
-	uint8_t client_len;
 	uint16_t key_len, display_len; /* display_len 0: same as the key */
+	uint16_t client_len;
+	uint8_t id_len;        /* strings: id, user key, display name, client; each with a NUL */
+	bool active;
 	char text[];
 };
 

@@ -62,6 +62,9 @@ struct pool_spec {
 	char mode_reason[LIMIT_REASON_SIZE];
 };
 
+#define NODE_MAX_SESSIONS 1000000u
+#define NODE_MAX_MULTIPLIER 1000000u
+
 struct node_spec {
 	uint32_t id;
 	char name[LIMIT_NAME_SIZE];
@@ -70,8 +73,8 @@ struct node_spec {
 	char fqdn[LIMIT_ADDRESS_SIZE]; /* "" = none */
 	uint16_t port;                 /* default 3389 */
 	struct tag_set tags;
-	uint32_t max_sessions;         /* 0 = no limit */
-	uint32_t load_multiplier;      /* ten-thousandths: 10000 = 1.0; 1..1000000 */
+	uint32_t max_sessions;         /* 0 = no limit; at most NODE_MAX_SESSIONS */
+	uint32_t load_multiplier;      /* ten-thousandths: 10000 = 1.0; 1..NODE_MAX_MULTIPLIER */
 	enum admin_mode mode;
 	char mode_reason[LIMIT_REASON_SIZE];
 };

@@ -1,0 +1,261 @@
+/* SPDX-License-Identifier: ISC */
+/*
+ * Whether a spec's values are in their ranges. The database has the same rules as constraints; here
+ * they get words that name the member.
+ */
+#include "model/spec.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <string.h>
+
+#include "base/text.h"
+#include "wire/names.h"
+
+#define PERCENT_FULL 10000u /* hundredths of a percent */
+
+static int check_name(const char *name, struct err *e)
+{
+	if (name_valid(name))
+		return 0;
+	return err_set(e, -EINVAL,
+		"name \"%.80s\" is not one to %d of A-Z a-z 0-9 . _ - (not beginning with - or .)", name,
+		LIMIT_NAME_SIZE - 1);
+}
+
+/* Text that an operator will read in one line of a log. */
+static int check_reason(const char *text, size_t size, struct err *e)
+{
+	size_t len = strnlen(text, size);
+
+	if (len == size || !text_utf8_valid(text, len))
+		return err_set(e, -EINVAL, "mode_reason is not UTF-8 of at most %zu bytes", size - 1);
+	for (size_t i = 0; i < len; i++) {
+		if (iscntrl((unsigned char)text[i]))
+			return err_set(e, -EINVAL, "mode_reason holds a control character");
+	}
+	return 0;
+}
+
+static int check_mode(enum admin_mode mode, const char *reason, struct err *e)
+{
+	if ((unsigned)mode > ADMIN_DISABLED)
+		return err_set(e, -EINVAL, "mode is not enabled, drain or disabled");
+	return check_reason(reason, LIMIT_REASON_SIZE, e);
+}
+
+static int check_rule(const char *name, const struct load_rule *r, struct err *e)
+{
+	if (r->zero >= r->full || r->full > PERCENT_FULL)
+		return err_set(e, -EINVAL, "%s rule needs 0 <= zero < full <= 100 percent", name);
+	return 0;
+}
+
+static int check_tags(const char *member, const struct tag_set *set, struct err *e)
+{
+	if (set->count > LIMIT_TAGS_PER_NODE)
+		return err_set(e, -EINVAL, "%s has more than %d tags", member, LIMIT_TAGS_PER_NODE);
+	for (uint32_t i = 0; i < set->count; i++) {
+		if (!tag_name_valid(set->tag[i]))
+			return err_set(e, -EINVAL, "%s: \"%.64s\" is no tag", member, set->tag[i]);
+	}
+	return 0;
+}
+
+int provider_spec_check(const struct provider_spec *s, struct err *e)
+{
+	int rc = check_name(s->name, e);
+
+	if (rc == 0)
+		rc = check_mode(s->mode, s->mode_reason, e);
+	if (rc == 0)
+		rc = check_rule("cpu", &s->cpu, e);
+	if (rc == 0)
+		rc = check_rule("memory", &s->memory, e);
+	if (rc == 0 && (unsigned)s->on_mass_silence > MASS_SILENCE_KEEP)
+		rc = err_set(e, -EINVAL, "on_mass_silence is not refuse or keep");
+	return rc;
+}
+
+/*
+ * Keys that a pool may add to its .rdp files: what the desktop looks like and which devices come along.
+ * Left out on purpose: addresses, user names, passwords, gateways and programs to start, for these decide
+ * where a client goes and what it runs.
+ */
+static const char *const rdp_keys[] = {
+	"allow desktop composition",
+	"allow font smoothing",
+	"audiocapturemode",
+	"audiomode",
+	"audioqualitymode",
+	"authentication level",
+	"autoreconnection enabled",
+	"bandwidthautodetect",
+	"bitmapcachepersistenable",
+	"camerastoredirect",
+	"compression",
+	"connection type",
+	"desktopheight",
+	"desktopscalefactor",
+	"desktopwidth",
+	"devicestoredirect",
+	"disable cursor setting",
+	"disable full window drag",
+	"disable menu anims",
+	"disable themes",
+	"disable wallpaper",
+	"displayconnectionbar",
+	"drivestoredirect",
+	"dynamic resolution",
+	"enablecredsspsupport",
+	"encode redirected video capture",
+	"keyboardhook",
+	"maximizetocurrentdisplays",
+	"negotiate security layer",
+	"networkautodetect",
+	"pinconnectionbar",
+	"prompt for credentials",
+	"redirectclipboard",
+	"redirectcomports",
+	"redirectlocation",
+	"redirectposdevices",
+	"redirectprinters",
+	"redirectsmartcards",
+	"redirectwebauthn",
+	"screen mode id",
+	"selectedmonitors",
+	"session bpp",
+	"singlemoninwindowedmode",
+	"smart sizing",
+	"span monitors",
+	"usbdevicestoredirect",
+	"use multimon",
+	"videoplaybackmode",
+};
+
+static bool rdp_key_allowed(const char *key, size_t len)
+{
+	for (size_t i = 0; i < sizeof(rdp_keys) / sizeof(rdp_keys[0]); i++) {
+		if (strlen(rdp_keys[i]) == len && memcmp(rdp_keys[i], key, len) == 0)
+			return true;
+	}
+	return false;
+}
+
+/* A decimal of at most nine digits, maybe with a minus. */
+static bool is_small_integer(const char *s, size_t len)
+{
+	if (len > 0 && *s == '-') {
+		s++;
+		len--;
+	}
+	if (len == 0 || len > 9)
+		return false;
+	for (size_t i = 0; i < len; i++) {
+		if (s[i] < '0' || s[i] > '9')
+			return false;
+	}
+	return true;
+}
+
+/* One line "key:i:123" or "key:s:text". */
+static int check_rdp_line(const char *line, size_t len, struct err *e)
+{
+	const char *colon = memchr(line, ':', len);
+	size_t key_len = colon ? (size_t)(colon - line) : 0;
+	const char *value;
+	size_t value_len;
+
+	if (!colon || len < key_len + 3 || colon[2] != ':' || (colon[1] != 'i' && colon[1] != 's'))
+		return err_set(e, -EINVAL, "rdp_extra: \"%.*s\" is not key:i:number or key:s:text",
+			(int)len, line);
+	if (!rdp_key_allowed(line, key_len))
+		return err_set(e, -EINVAL, "rdp_extra: key \"%.*s\" is not allowed", (int)key_len, line);
+	value = colon + 3;
+	value_len = len - key_len - 3;
+	if (colon[1] == 'i' && !is_small_integer(value, value_len))
+		return err_set(
+			e, -EINVAL, "rdp_extra: \"%.*s\" needs a number", (int)key_len, line);
+	for (size_t i = 0; i < value_len; i++) {
+		if (iscntrl((unsigned char)value[i]))
+			return err_set(e, -EINVAL, "rdp_extra: \"%.*s\" holds a control character",
+				(int)key_len, line);
+	}
+	return 0;
+}
+
+static int check_rdp_extra(const struct pool_spec *s, struct err *e)
+{
+	size_t total = strnlen(s->rdp_extra, sizeof(s->rdp_extra));
+	const char *line = s->rdp_extra;
+
+	if (total == sizeof(s->rdp_extra) || !text_utf8_valid(s->rdp_extra, total))
+		return err_set(e, -EINVAL, "rdp_extra is not UTF-8 of at most %zu bytes",
+			sizeof(s->rdp_extra) - 1);
+	while (*line) {
+		size_t len = strcspn(line, "\n");
+		int rc = len ? check_rdp_line(line, len, e) : 0;
+
+		if (rc < 0)
+			return rc;
+		line += len + (line[len] == '\n');
+	}
+	return 0;
+}
+
+int pool_spec_check(const struct pool_spec *s, struct err *e)
+{
+	int rc = check_name(s->name, e);
+
+	if (rc == 0)
+		rc = check_mode(s->mode, s->mode_reason, e);
+	if (rc == 0)
+		rc = check_tags("allowed_tags", &s->allowed_tags, e);
+	if (rc == 0 && (unsigned)s->untagged_default > UNTAGGED_ANY)
+		rc = err_set(e, -EINVAL, "untagged_default is not none or any");
+	if (rc == 0)
+		rc = check_rdp_extra(s, e);
+	return rc;
+}
+
+int node_spec_check(const struct node_spec *s, struct err *e)
+{
+	int rc = check_name(s->name, e);
+
+	if (rc == 0)
+		rc = check_mode(s->mode, s->mode_reason, e);
+	if (rc == 0 && !address_valid(s->address))
+		rc = err_set(e, -EINVAL, "address \"%.80s\" is not an IP address or host name", s->address);
+	if (rc == 0 && s->fqdn[0] && !address_valid(s->fqdn))
+		rc = err_set(e, -EINVAL, "fqdn \"%.80s\" is not a host name", s->fqdn);
+	if (rc == 0 && s->port == 0)
+		rc = err_set(e, -EINVAL, "port is not within 1..65535");
+	if (rc == 0)
+		rc = check_tags("tags", &s->tags, e);
+	if (rc == 0 && s->max_sessions > NODE_MAX_SESSIONS)
+		rc = err_set(e, -EINVAL, "max_sessions is not within 0..%u", NODE_MAX_SESSIONS);
+	if (rc == 0 && (s->load_multiplier < 1 || s->load_multiplier > NODE_MAX_MULTIPLIER))
+		rc = err_set(e, -EINVAL, "load_multiplier is not within 0.0001..100");
+	return rc;
+}
+
+int token_spec_check(const struct token_spec *s, struct err *e)
+{
+	int rc = check_name(s->name, e);
+
+	if (rc == 0 && (unsigned)s->role > ROLE_ADMIN)
+		rc = err_set(e, -EINVAL, "role is not agent, client, auditor or admin");
+	if (rc == 0 && s->role == ROLE_AGENT && s->node_id == 0)
+		rc = err_set(e, -EINVAL, "an agent's token needs its node");
+	if (rc == 0 && s->role != ROLE_AGENT && s->node_id != 0)
+		rc = err_set(e, -EINVAL, "node is for an agent's token only");
+	if (rc == 0 && s->pool_count > LIMIT_TOKEN_POOLS)
+		rc = err_set(e, -EINVAL, "more than %d pools", LIMIT_TOKEN_POOLS);
+	if (rc == 0 && s->role != ROLE_CLIENT && (s->pool_count || s->tags.count || s->see_sessions))
+		rc = err_set(e, -EINVAL, "pools, tags and sessions are for a client's token only");
+	if (rc == 0)
+		rc = check_tags("tags", &s->tags, e);
+	if (rc == 0 && s->expires_us < 0)
+		rc = err_set(e, -EINVAL, "expires_at is before 1970");
+	return rc;
+}
