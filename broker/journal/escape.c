@@ -10,29 +10,16 @@
 #include <stdint.h>
 #include <string.h>
 
-/* Bytes of the well-formed sequence at P (LEN > 0 bytes left), 0 if there is none. */
-static size_t utf8_read(const unsigned char *p, size_t len, uint32_t *ret)
-{
-	static const uint32_t least[] = {0, 0, 0x80, 0x800, 0x10000};
-	size_t n = p[0] < 0x80	     ? 1
-		   : p[0] >> 5 == 6  ? 2
-		   : p[0] >> 4 == 14 ? 3
-		   : p[0] >> 3 == 30 ? 4
-				     : 0;
-	uint32_t c;
+#include "base/text.h"
 
-	if (n == 0 || n > len)
-		return 0;
-	c = n == 1 ? p[0] : p[0] & (0xffu >> (n + 1));
-	for (size_t i = 1; i < n; i++) {
-		if (p[i] >> 6 != 2)
-			return 0;
+/* The code point of the well-formed sequence of N bytes at P. */
+static uint32_t decode(const unsigned char *p, size_t n)
+{
+	uint32_t c = n == 1 ? p[0] : p[0] & (0xffu >> (n + 1));
+
+	for (size_t i = 1; i < n; i++)
 		c = c << 6 | (p[i] & 0x3fu);
-	}
-	if (c < least[n] || c > 0x10ffff || (c >= 0xd800 && c <= 0xdfff))
-		return 0;
-	*ret = c;
-	return n;
+	return c;
 }
 
 /* What breaks a line somewhere, or reorders it on a screen. */
@@ -75,8 +62,7 @@ void escape_add(struct buf *out, const char *text, enum escape_style style)
 	size_t left = strlen((const char *)p), start = out->len;
 
 	while (left > 0) {
-		uint32_t c = 0;
-		size_t n = utf8_read(p, left, &c);
+		size_t n = text_utf8_length((const char *)p, left);
 
 		if (out->len - start > ESCAPE_VALUE_MAX) {
 			buf_adds(out, "…");
@@ -86,7 +72,7 @@ void escape_add(struct buf *out, const char *text, enum escape_style style)
 			n = 1;
 			add_bytes(out, p, n);
 		} else {
-			add_code_point(out, p, n, c, style);
+			add_code_point(out, p, n, decode(p, n), style);
 		}
 		p += n;
 		left -= n;
