@@ -50,9 +50,9 @@ int text_parse_u64(const char *s, uint64_t min, uint64_t max, uint64_t *ret)
 	return 0;
 }
 
-/* Length of the well-formed sequence at P with LEFT bytes, 0 if it is not one. */
-static size_t utf8_length(const unsigned char *p, size_t left)
+size_t text_utf8_length(const char *s, size_t left)
 {
+	const unsigned char *p = (const unsigned char *)s;
 	unsigned char first = p[0], low = 0x80, high = 0xbf;
 	size_t n;
 
@@ -82,14 +82,13 @@ static size_t utf8_length(const unsigned char *p, size_t left)
 
 bool text_utf8_valid(const char *s, size_t len)
 {
-	const unsigned char *p = (const unsigned char *)s, *end = p + len;
-
-	while (p < end) {
-		size_t n = utf8_length(p, (size_t)(end - p));
+	while (len > 0) {
+		size_t n = text_utf8_length(s, len);
 
 		if (n == 0)
 			return false;
-		p += n;
+		s += n;
+		len -= n;
 	}
 	return true;
 }

@@ -27,7 +27,8 @@ static inline void json_putp(struct json_object **o)
 }
 #define AUTO_JSON CLEANUP(json_putp)
 
-/* The scan alone: 0 or -EINVAL. No allocation beyond one bounded table for keys. */
+/* The scan alone: 0, -EINVAL or -ENOMEM. No allocation but one bounded table for the keys of a large
+ * object. A number may have 128 characters. */
 int json_scan(const char *data, size_t len, struct err *e);
 /* 0 and *ret (caller: json_object_put), -EINVAL, -ENOMEM. An empty text is an error. */
 int json_parse(const char *data, size_t len, struct json_object **ret, struct err *e);

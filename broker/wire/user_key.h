@@ -34,3 +34,5 @@ int user_key_make(const struct user_names *names, const char *input, size_t len,
 	char ret[LIMIT_USER_KEY_SIZE], struct err *e);
 /* The input trimmed and checked the same way, spelling kept: for display. */
 int user_name_display(const char *input, size_t len, char ret[LIMIT_USER_SIZE], struct err *e);
+/* The check alone: 0 or -EINVAL. */
+int user_name_check(const char *input, size_t len, struct err *e);

@@ -1,0 +1,342 @@
+/* SPDX-License-Identifier: ISC */
+/* Pure functions of the text: no allocation, no locale. */
+#include "wire/json_lex.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/text.h"
+
+/* No double needs more; the standard lets a parser bound precision. */
+#define NUMBER_MAX_BYTES 128
+/* Exponents are cut here: far beyond any double, far from overflow. */
+#define EXPONENT_MAX 100000
+
+/* What a byte of a string is; everything else is plain. */
+enum { PLAIN, QUOTE, ESCAPE, CONTROL, MULTIBYTE };
+
+#define ROW(c) c, c, c, c, c, c, c, c, c, c, c, c, c, c, c, c
+
+static const unsigned char byte_class[256] = {
+	/* clang-format off */
+	ROW(CONTROL), ROW(CONTROL),
+	PLAIN, PLAIN, QUOTE, PLAIN, PLAIN, PLAIN, PLAIN, PLAIN,
+	PLAIN, PLAIN, PLAIN, PLAIN, PLAIN, PLAIN, PLAIN, PLAIN,
+	ROW(PLAIN), ROW(PLAIN),
+	PLAIN, PLAIN, PLAIN, PLAIN, PLAIN, PLAIN, PLAIN, PLAIN,
+	PLAIN, PLAIN, PLAIN, PLAIN, ESCAPE, PLAIN, PLAIN, PLAIN,
+	ROW(PLAIN), ROW(PLAIN),
+	ROW(MULTIBYTE), ROW(MULTIBYTE), ROW(MULTIBYTE), ROW(MULTIBYTE),
+	ROW(MULTIBYTE), ROW(MULTIBYTE), ROW(MULTIBYTE), ROW(MULTIBYTE),
+	/* clang-format on */
+};
+
+bool json_lex_fail(struct json_lex *l, const char *wrong)
+{
+	if (!l->wrong)
+		l->wrong = wrong;
+	return false;
+}
+
+static int hex_digit(char c)
+{
+	if (c >= '0' && c <= '9')
+		return c - '0';
+	if (c >= 'a' && c <= 'f')
+		return c - 'a' + 10;
+	if (c >= 'A' && c <= 'F')
+		return c - 'A' + 10;
+	return -1;
+}
+
+/* The four digits at P, or -1. */
+static int32_t hex4(const char *p, const char *end)
+{
+	int32_t v = 0;
+
+	if (end - p < 4)
+		return -1;
+	for (int i = 0; i < 4; i++) {
+		int d = hex_digit(p[i]);
+
+		if (d < 0)
+			return -1;
+		v = v * 16 + d;
+	}
+	return v;
+}
+
+/* The code point of the digits at P, or of a surrogate pair that begins there; *RET_USED bytes. -1: none. */
+static int32_t unicode_escape(const char *p, const char *end, size_t *ret_used)
+{
+	int32_t high = hex4(p, end), low;
+
+	*ret_used = 4;
+	if (high < 0xd800 || high > 0xdfff)
+		return high;
+	if (high > 0xdbff || end - p < 10 || p[4] != '\\' || p[5] != 'u')
+		return -1;
+	low = hex4(p + 6, end);
+	if (low < 0xdc00 || low > 0xdfff)
+		return -1;
+	*ret_used = 10;
+	return 0x10000 + (high - 0xd800) * 0x400 + (low - 0xdc00);
+}
+
+static size_t utf8_put(int32_t c, char ret[4])
+{
+	if (c < 0x80) {
+		ret[0] = (char)c;
+		return 1;
+	}
+	if (c < 0x800) {
+		ret[0] = (char)(0xc0 | c >> 6);
+		ret[1] = (char)(0x80 | (c & 63));
+		return 2;
+	}
+	if (c < 0x10000) {
+		ret[0] = (char)(0xe0 | c >> 12);
+		ret[1] = (char)(0x80 | (c >> 6 & 63));
+		ret[2] = (char)(0x80 | (c & 63));
+		return 3;
+	}
+	ret[0] = (char)(0xf0 | c >> 18);
+	ret[1] = (char)(0x80 | (c >> 12 & 63));
+	ret[2] = (char)(0x80 | (c >> 6 & 63));
+	ret[3] = (char)(0x80 | (c & 63));
+	return 4;
+}
+
+/* Decodes the escape behind a backslash at P into RET: its length, 0 if it is not valid. */
+static size_t decode_escape(const char *p, const char *end, char ret[4], size_t *ret_used)
+{
+	static const char written[] = "\"\\/bfnrt", meant[] = "\"\\/\b\f\n\r\t";
+	const char *at;
+	int32_t c;
+
+	if (p == end || !*p)
+		return 0;
+	if (*p == 'u') {
+		c = unicode_escape(p + 1, end, ret_used);
+		(*ret_used)++;
+		return c > 0 ? utf8_put(c, ret) : 0; /* U+0000 would end a C string early */
+	}
+	at = strchr(written, *p);
+	if (!at)
+		return 0;
+	ret[0] = meant[at - written];
+	*ret_used = 1;
+	return 1;
+}
+
+/* The decoded bytes of a key, one at a time. */
+struct decoder {
+	const char *p, *end;
+	char pending[4];
+	size_t pending_at, pending_len;
+};
+
+static struct decoder decode_key(const char *data, const struct json_key *k)
+{
+	return (struct decoder){.p = data + k->at, .end = data + k->at + k->bytes};
+}
+
+static unsigned char decode_next(struct decoder *d)
+{
+	size_t used = 0;
+
+	if (d->pending_at < d->pending_len)
+		return (unsigned char)d->pending[d->pending_at++];
+	if (*d->p != '\\')
+		return (unsigned char)*d->p++;
+	d->pending_len = decode_escape(d->p + 1, d->end, d->pending, &used);
+	d->pending_at = 1;
+	d->p += 1 + used;
+	return (unsigned char)d->pending[0];
+}
+
+static uint64_t key_head(const char *data, const struct json_key *k)
+{
+	unsigned char head[8] = {0};
+	size_t n = k->len < 8 ? k->len : 8;
+	uint64_t v;
+
+	if (k->escaped) {
+		struct decoder d = decode_key(data, k);
+
+		for (size_t i = 0; i < n; i++)
+			head[i] = decode_next(&d);
+	} else {
+		memcpy(head, data + k->at, n);
+	}
+	memcpy(&v, head, sizeof(v));
+	return v;
+}
+
+int json_key_compare(const char *data, const struct json_key *a, const struct json_key *b)
+{
+	struct decoder x, y;
+	int r = 0;
+
+	if (a->len != b->len)
+		return a->len < b->len ? -1 : 1;
+	if (a->head != b->head)
+		return a->head < b->head ? -1 : 1;
+	if (a->len <= 8)
+		return 0;
+	if (!a->escaped && !b->escaped)
+		return memcmp(data + a->at + 8, data + b->at + 8, a->len - 8);
+	x = decode_key(data, a);
+	y = decode_key(data, b);
+	for (uint32_t i = 0; i < a->len && r == 0; i++)
+		r = decode_next(&x) - decode_next(&y);
+	return r;
+}
+
+bool json_lex_string(struct json_lex *l, struct json_key *ret)
+{
+	const char *start = l->p, *p = start;
+	size_t n, used, saved = 0; /* saved: bytes that decoding takes away */
+	char decoded[4];
+
+	for (;;) {
+		while (p < l->end && byte_class[(unsigned char)*p] == PLAIN)
+			p++;
+		l->p = p;
+		if (p == l->end)
+			return json_lex_fail(l, "the text ends inside a string");
+		switch (byte_class[(unsigned char)*p]) {
+		case QUOTE:
+			l->p = p + 1;
+			if (!ret)
+				return true;
+			*ret = (struct json_key){.at = (uint32_t)(start - l->data),
+				.bytes = (uint32_t)(p - start),
+				.len = (uint32_t)((size_t)(p - start) - saved),
+				.escaped = saved > 0};
+			ret->head = key_head(l->data, ret);
+			return true;
+		case ESCAPE:
+			n = decode_escape(p + 1, l->end, decoded, &used);
+			if (n == 0)
+				return json_lex_fail(l, "not a valid escape");
+			saved += 1 + used - n; /* every escape is longer than what it means */
+			p += 1 + used;
+			break;
+		case CONTROL:
+			return json_lex_fail(l, "control character in a string");
+		default:
+			n = text_utf8_length(p, (size_t)(l->end - p));
+			if (n == 0)
+				return json_lex_fail(l, "invalid UTF-8");
+			p += n;
+		}
+	}
+}
+
+/* Reads digits; how many. */
+static size_t lex_digits(struct json_lex *l)
+{
+	const char *start = l->p;
+
+	while (l->p < l->end && *l->p >= '0' && *l->p <= '9')
+		l->p++;
+	return (size_t)(l->p - start);
+}
+
+/* Whether a decimal integer fits into int64 or uint64. */
+static bool integer_fits(const char *p, size_t len)
+{
+	bool negative = *p == '-';
+	uint64_t v = 0;
+
+	for (size_t i = negative; i < len; i++)
+		if (__builtin_mul_overflow(v, 10, &v) ||
+			__builtin_add_overflow(v, (uint64_t)(p[i] - '0'), &v))
+			return false;
+	return !negative || v <= (uint64_t)INT64_MAX + 1;
+}
+
+/* Whether LEN bytes of a number with an exponent are finite as a double. The decimal point is moved into the
+ * exponent, so that no locale has a say. */
+static bool number_finite(const char *p, size_t len)
+{
+	char text[NUMBER_MAX_BYTES + 16];
+	size_t n = 0, i = 0;
+	long exponent = 0, fraction = 0;
+	bool point = false;
+
+	for (; i < len && p[i] != 'e' && p[i] != 'E'; i++) {
+		if (p[i] == '.') {
+			point = true;
+			continue;
+		}
+		text[n++] = p[i];
+		fraction += point;
+	}
+	if (i < len)
+		exponent = strtol(p + i + 1, NULL, 10);
+	if (exponent > EXPONENT_MAX)
+		exponent = EXPONENT_MAX;
+	if (exponent < -EXPONENT_MAX)
+		exponent = -EXPONENT_MAX;
+	snprintf(text + n, sizeof(text) - n, "e%ld", exponent - fraction);
+	return isfinite(strtod(text, NULL));
+}
+
+static bool check_number(struct json_lex *l, const char *start, bool integer, bool exponent)
+{
+	size_t len = (size_t)(l->p - start);
+
+	/* Most numbers are short: nothing of 18 bytes without an exponent is out of range. */
+	if (len <= 18 && !exponent)
+		return true;
+	if (len > NUMBER_MAX_BYTES)
+		return json_lex_fail(l, "a number has too many digits");
+	if (integer && !integer_fits(start, len))
+		return json_lex_fail(l, "an integer is beyond 64 bits");
+	if (exponent && !number_finite(start, len))
+		return json_lex_fail(l, "a number is not finite");
+	return true;
+}
+
+bool json_lex_number(struct json_lex *l)
+{
+	const char *start = l->p;
+	bool integer = true, exponent = false;
+
+	if (*l->p == '-')
+		l->p++;
+	if (l->p < l->end && *l->p == '0')
+		l->p++;
+	else if (lex_digits(l) == 0)
+		return json_lex_fail(l, "not a JSON value");
+	if (l->p < l->end && *l->p == '.') {
+		integer = false;
+		l->p++;
+		if (lex_digits(l) == 0)
+			return json_lex_fail(l, "digits are missing behind a decimal point");
+	}
+	if (l->p < l->end && (*l->p == 'e' || *l->p == 'E')) {
+		integer = false;
+		exponent = true;
+		l->p++;
+		if (l->p < l->end && (*l->p == '+' || *l->p == '-'))
+			l->p++;
+		if (lex_digits(l) == 0)
+			return json_lex_fail(l, "digits are missing in an exponent");
+	}
+	return check_number(l, start, integer, exponent);
+}
+
+bool json_lex_word(struct json_lex *l, const char *word)
+{
+	size_t len = strlen(word);
+
+	if ((size_t)(l->end - l->p) < len || memcmp(l->p, word, len) != 0)
+		return json_lex_fail(l, "not a JSON value");
+	l->p += len;
+	return true;
+}
