@@ -65,6 +65,15 @@ class PrivatePostgres:
             raise ProcessError(f"psql: {done.stderr.strip()}")
         return done.stdout.rstrip("\n") if check else done
 
+    def bootstrap(self, database="termbroker"):
+        """Makes the roles and DATABASE as an administrator would, by sql/bootstrap.sql."""
+        command = ["psql", "-XAtq", "-d", self.dsn(), "-v", f"database={database}",
+                   "-f", SOURCE / "sql" / "bootstrap.sql"]
+        done = subprocess.run(command, capture_output=True, text=True, check=False,
+                              timeout=deadline(60))
+        if done.returncode != 0:
+            raise ProcessError(f"bootstrap.sql: {done.stderr.strip()}")
+
     def _pid(self):
         return int((self.dir / "postmaster.pid").read_text())
 
