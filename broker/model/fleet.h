@@ -128,7 +128,7 @@ bool node_check_silence(struct node *n, int64_t stale_after_ms, int64_t now_ms);
 
 /* Round robin: notes that N was given a user now. */
 void node_assigned(struct node *n);
-/* Recomputes the index after a change of rules, multiplier or max_sessions. */
-void node_set_index(struct node *n, bool has_index, uint32_t index);
+/* Another index after a change of rules, multiplier or max_sessions. Returns node_event bits. */
+unsigned node_set_index(struct node *n, bool has_index, uint32_t index);
 /* Sets or clears "more than half fell silent within one stale_after". */
 void provider_set_mass_silence(struct provider *p, bool on);

@@ -56,8 +56,8 @@ void node_refresh(struct node *n)
 {
 	struct farm *f = &n->provider->farm;
 
-	f->flags[n->slot] = flags_of(n);
-	f->index[n->slot] = n->has_index ? n->index : LOAD_INDEX_MAX;
+	f->flags[n->slot] = (uint16_t)flags_of(n);
+	f->index[n->slot] = n->has_index && n->index < LOAD_INDEX_MAX ? (uint16_t)n->index : LOAD_INDEX_MAX;
 	f->heard_s[n->slot] = n->heard_ms > 0 ? (uint32_t)(n->heard_ms / 1000) : 0;
 }
 
@@ -173,14 +173,24 @@ void node_assigned(struct node *n)
 {
 	struct farm *f = &n->provider->farm;
 
+	if (f->assign_seq >= FARM_SEQ_MAX) {
+		/* Once in a thousand million: halved, the sequence numbers keep their order. */
+		for (uint32_t i = 0; i < f->count; i++)
+			f->assigned[i] /= 2;
+		f->assign_seq /= 2;
+	}
 	f->assigned[n->slot] = ++f->assign_seq;
 }
 
-void node_set_index(struct node *n, bool has_index, uint32_t index)
+unsigned node_set_index(struct node *n, bool has_index, uint32_t index)
 {
+	unsigned events;
+
 	n->has_index = has_index;
 	n->index = has_index ? index : 0;
+	events = set_full_told(n);
 	node_refresh(n);
+	return events;
 }
 
 void provider_set_mass_silence(struct provider *p, bool on)

@@ -16,26 +16,27 @@
 #define CONFIG_LISTENERS_MAX 8
 
 struct config_listener {
-	char *address;     /* IP address to bind */
-	uint16_t port;     /* 0 = any free one; what it became is logged and published */
-	bool tls;          /* false only on loopback */
+	char *address;		 /* IP address to bind */
+	uint16_t port;		 /* 0 = any free one; what it became is logged and published */
+	bool tls;		 /* false only on loopback */
 	char *certificate, *key; /* PEM files */
 };
 
 struct config {
-	char *name;             /* of this dispatcher; default: the host's name */
-	char *advertise;        /* URL that agents are told; default https://HOSTNAME:PORT of the first listener */
+	char *name;	 /* of this dispatcher; default: the host's name */
+	char *advertise; /* URL that agents are told; default https://HOSTNAME:PORT of the first
+			    listener */
 
 	struct config_listener listeners[CONFIG_LISTENERS_MAX];
 	unsigned listener_count;
 
-	char *socket_path;      /* "" = no admin socket */
-	char *socket_group;     /* "" = the daemon's own */
+	char *socket_path;  /* "" = no admin socket */
+	char *socket_group; /* "" = the daemon's own */
 
-	char *database;         /* conninfo of the service's role */
+	char *database;		  /* conninfo of the service's role */
 	char *migration_database; /* conninfo of the owner, for --migrate; "" = database */
 
-	int64_t stale_after_ms; /* 45 s */
+	int64_t stale_after_ms;	  /* 45 s */
 	unsigned push_interval_s; /* told to agents; 15 */
 
 	struct journal_config journal; /* strings owned by this struct */
@@ -46,12 +47,12 @@ struct config {
 	struct user_names *user_names;
 
 	/* limits */
-	unsigned max_connections;             /* 4096 in total */
+	unsigned max_connections;	      /* 4096 in total */
 	unsigned max_connections_per_address; /* 512 */
-	int64_t request_deadline_ms;          /* first byte → request complete; 10 s */
-	int64_t idle_timeout_ms;              /* kept-alive connection without a request; 75 s */
+	int64_t request_deadline_ms;	      /* first byte → request complete; 10 s */
+	int64_t idle_timeout_ms;	      /* kept-alive connection without a request; 75 s */
 
-	bool open_metrics;      /* /metrics without a token; default false */
+	bool open_metrics; /* /metrics without a token; default false */
 };
 
 /* 0 and *ret (caller: config_free); negative errno with file and line in E. CONF_D may be NULL. */

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: ISC */
 /*
- * The operations of one dispatcher, independent of how a request came in. This is the only place where
- * fleet (model), decision (policy), journal and store meet; the API and the door call it and format what
- * it answers. The fleet's only writer.
+ * The operations of one dispatcher, independent of how a request came in. This is the only place
+ * where fleet (model), decision (policy), journal and store meet; the API and the door call it and
+ * format what it answers. The fleet's only writer.
  *
- * Each operation takes a DONE that is called exactly once from the loop, perhaps before the operation
- * returns. Everything handed to DONE is borrowed for the length of the call. Strings and structs handed in are copied
- * where they must outlive the call. service_free ends what is outstanding with SERVICE_UNAVAILABLE.
+ * Each operation takes a DONE that is called exactly once from the loop, perhaps before the
+ * operation returns. Everything handed to DONE is borrowed for the length of the call. Strings and
+ * structs handed in are copied where they must outlive the call. service_free ends what is
+ * outstanding with SERVICE_UNAVAILABLE.
  */
 #pragma once
 
@@ -32,11 +33,18 @@ typedef void service_fatal(void *ctx, const char *reason);
 int service_new(struct event_base *base, const struct config *config, struct journal *journal,
 	service_fatal *fatal, void *ctx, struct service **ret, struct err *e);
 void service_start(struct service *s);
+/* Journals the stop, writes what is queued (3 s at most), then calls STOPPED. New requests are
+ * refused. */
+void service_stop(struct service *s, void (*stopped)(void *ctx), void *ctx);
 void service_free(struct service *s);
-/* Takes another configuration (the caller frees the old one afterwards). The database string needs a restart. */
+/* Takes another configuration (the caller frees the old one afterwards). The database string needs
+ * a restart. */
 void service_reload(struct service *s, const struct config *config);
 /* Called each time the service becomes ready or unready. */
 void service_on_ready(struct service *s, void (*callback)(void *ctx, bool ready), void *ctx);
+
+/* Called after each commit of events: those who follow the journal may read on. One listener. */
+void service_on_events(struct service *s, void (*callback)(void *ctx), void *ctx);
 
 /* What may be read at any time, on the loop. */
 const struct fleet *service_fleet(const struct service *s);
@@ -46,50 +54,53 @@ struct store *service_store(struct service *s); /* for reading events */
 /* ---- who asks ---- */
 struct caller {
 	enum role role;
-	char actor[128];                     /* token name, or "uid 1000 (alice)": for the journal */
-	char address[LIMIT_ADDRESS_SIZE];    /* of the peer; "local" for the socket */
-	const struct token_spec *token;      /* NULL on the admin socket; for the length of the call */
+	char actor[128];		  /* token name, or "uid 1000 (alice)": for the journal */
+	char address[LIMIT_ADDRESS_SIZE]; /* of the peer; "local" for the socket */
+	const struct token_spec *token;	  /* NULL on the admin socket; for the length of the call */
 };
-/* The token's role for a bearer TEXT: 0; -EACCES unknown, revoked or expired (WHY says which, for the journal only). */
+/* The token's role for a bearer TEXT: 0; -EACCES unknown, revoked or expired (WHY says which, for
+ * the journal only). */
 int service_authenticate(const struct service *s, const char *text, size_t len, int64_t now_wall_us,
 	const struct token **ret, const char **ret_why);
 /* Journals a denied call, rate limited per address. */
-void service_denied(struct service *s, const struct caller *caller, const char *call, const char *reason);
+void service_denied(
+	struct service *s, const struct caller *caller, const char *call, const char *reason);
 
 /* ---- errors ---- */
 enum service_status {
 	SERVICE_OK,
 	SERVICE_INVALID,     /* 400 */
-	SERVICE_DENIED,      /* 403 */
+	SERVICE_DENIED,	     /* 403 */
 	SERVICE_NOT_FOUND,   /* 404 */
 	SERVICE_CONFLICT,    /* 409 */
-	SERVICE_REFUSED,     /* no node for this user now: 503 with Retry-After (404 for an unknown pool) */
+	SERVICE_REFUSED,     /* no node for this user now: 503 with Retry-After (404 for an unknown
+				pool) */
 	SERVICE_UNAVAILABLE, /* 503: no database, stopping */
-	SERVICE_FAILED       /* 500 */
+	SERVICE_FAILED	     /* 500 */
 };
 struct service_error {
 	enum service_status status;
-	const char *code;        /* static: "pool_unknown", "name_taken", "heartbeat_replayed", … */
+	const char *code; /* static: "pool_unknown", "name_taken", "heartbeat_replayed", … */
 	char detail[480];
-	uint32_t retry_after_s;  /* 0 = none */
+	uint32_t retry_after_s; /* 0 = none */
 };
 
 /* ---- asking for a node ---- */
 struct connect_result {
 	struct service_error error;
-	const struct choice *choice;            /* NULL if it never came to a decision */
-	const struct pool *pool;                /* NULL when unknown */
-	struct connection_answer answer;        /* when error.status is SERVICE_OK */
-	const char *user;                       /* as it came in, trimmed */
+	const struct choice *choice;	 /* NULL if it never came to a decision */
+	const struct pool *pool;	 /* NULL when unknown */
+	struct connection_answer answer; /* when error.status is SERVICE_OK */
+	const char *user;		 /* as it came in, trimmed */
 };
 typedef void service_connect_done(void *ctx, const struct connect_result *r);
 void service_connect(struct service *s, const struct caller *caller,
 	const struct connection_request *request, service_connect_done *done, void *ctx);
 
 struct explain_result {
-	struct service_error error;             /* SERVICE_OK also when the decision is a refusal */
+	struct service_error error; /* SERVICE_OK also when the decision is a refusal */
 	const struct choice *choice;
-	const struct choose_input *input;       /* for choose_verdict on each node */
+	const struct choose_input *input; /* for choose_verdict on each node */
 	const struct pool *pool;
 	const char *user_key;
 };
@@ -99,10 +110,10 @@ void service_explain(struct service *s, const struct caller *caller,
 	const struct connection_request *request, service_explain_done *done, void *ctx);
 
 /* ---- heartbeats ---- */
-typedef void service_heartbeat_done(void *ctx, const struct service_error *error,
-	const struct heartbeat_reply *reply);
-/* H must name the caller's own node. Answered at once when it only refreshes numbers; after the commit
- * when it brought logins or changed sessions, so that nothing acknowledged is lost. */
+typedef void service_heartbeat_done(
+	void *ctx, const struct service_error *error, const struct heartbeat_reply *reply);
+/* H must name the caller's own node. Answered at once when it only refreshes numbers; after the
+ * commit when it brought logins or changed sessions, so that nothing acknowledged is lost. */
 void service_heartbeat(struct service *s, const struct caller *caller, const struct heartbeat *h,
 	service_heartbeat_done *done, void *ctx);
 /* The text could not be parsed: journalled, rate limited; the node keeps what it had. */
@@ -112,11 +123,12 @@ const struct topology *service_topology(const struct service *s);
 /* ---- administration ---- */
 struct admin_result {
 	struct service_error error;
-	const char *token;       /* a new token's text, shown once; else NULL */
+	const char *token; /* a new token's text, shown once; else NULL */
 };
 typedef void service_admin_done(void *ctx, const struct admin_result *r);
 
-/* id 0 creates, else replaces the whole spec of that id. CHANGES: "address, port" for the journal (PATCH). */
+/* id 0 creates, else replaces the whole spec of that id. CHANGES: "address, port" for the journal
+ * (PATCH). */
 void service_put_provider(struct service *s, const struct caller *caller,
 	const struct provider_spec *spec, const char *changes, service_admin_done *done, void *ctx);
 void service_put_pool(struct service *s, const struct caller *caller, const struct pool_spec *spec,
@@ -124,20 +136,28 @@ void service_put_pool(struct service *s, const struct caller *caller, const stru
 void service_put_node(struct service *s, const struct caller *caller, const struct node_spec *spec,
 	const char *changes, service_admin_done *done, void *ctx);
 /* Creating makes the secret; a change keeps it. */
-void service_put_token(struct service *s, const struct caller *caller, const struct token_spec *spec,
-	const char *changes, service_admin_done *done, void *ctx);
+void service_put_token(struct service *s, const struct caller *caller,
+	const struct token_spec *spec, const char *changes, service_admin_done *done, void *ctx);
 void service_remove(struct service *s, const struct caller *caller, enum store_kind kind,
 	const char *name, bool force, service_admin_done *done, void *ctx);
 void service_set_maintenance(struct service *s, const struct caller *caller, enum store_kind kind,
-	const char *name, enum admin_mode mode, const char *reason, service_admin_done *done, void *ctx);
+	const char *name, enum admin_mode mode, const char *reason, service_admin_done *done,
+	void *ctx);
 /* One that its node no longer reports, or whose node is silent; else SERVICE_CONFLICT. */
 void service_forget_session(struct service *s, const struct caller *caller, const char *node,
 	const char *id, service_admin_done *done, void *ctx);
 
 /* ---- how it goes ---- */
 enum node_state { /* one word for a human, the strongest first */
-	NODE_STATE_DISABLED, NODE_STATE_DRAIN, NODE_STATE_NEVER_HEARD, NODE_STATE_SILENT,
-	NODE_STATE_NOT_ACCEPTING, NODE_STATE_STALE, NODE_STATE_FULL, NODE_STATE_OK, NODE_STATE_COUNT
+	NODE_STATE_DISABLED,
+	NODE_STATE_DRAIN,
+	NODE_STATE_NEVER_HEARD,
+	NODE_STATE_SILENT,
+	NODE_STATE_NOT_ACCEPTING,
+	NODE_STATE_STALE,
+	NODE_STATE_FULL,
+	NODE_STATE_OK,
+	NODE_STATE_COUNT
 };
 enum node_state service_node_state(const struct node *n);
 const char *node_state_name(enum node_state st);
@@ -145,9 +165,9 @@ const char *node_state_name(enum node_state st);
 struct service_info {
 	const char *dispatcher;
 	int64_t uptime_s;
-	bool ready;            /* can broker: the fleet was loaded */
+	bool ready; /* can broker: the fleet was loaded */
 	bool database_up;
-	bool grace;            /* started less than stale_after ago */
+	bool grace;				    /* started less than stale_after ago */
 	uint64_t connects[CHOICE_NODE_UNKNOWN + 1]; /* by enum choice_reason */
 	uint64_t heartbeats, heartbeats_replayed, heartbeats_refused, heartbeats_duplicate;
 	uint64_t logins, denied;

@@ -1,0 +1,359 @@
+/* SPDX-License-Identifier: ISC */
+/*
+ * termbrokerd.conf: one table of keys with their defaults and ranges, then a check of what belongs
+ * together.
+ */
+#include "service/config.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/conf.h"
+#include "base/secret.h"
+#include "base/text.h"
+#include "wire/names.h"
+
+/* ---- the keys ---- */
+
+static int check_port(cfg_t *cfg, cfg_opt_t *opt)
+{
+	return conf_check_range(cfg, opt, 0, 65535);
+}
+
+static int check_seconds(cfg_t *cfg, cfg_opt_t *opt)
+{
+	return conf_check_range(cfg, opt, 1, 3600);
+}
+
+static int check_count(cfg_t *cfg, cfg_opt_t *opt)
+{
+	return conf_check_range(cfg, opt, 1, 1000000);
+}
+
+static int check_name(cfg_t *cfg, cfg_opt_t *opt)
+{
+	const char *name = cfg_opt_getstr(opt);
+
+	if (!name || !*name || name_valid(name))
+		return 0;
+	cfg_error(cfg, "%s: \"%s\" is no valid name: 1 to 64 of A-Z a-z 0-9 . _ -",
+		cfg_opt_name(opt), name);
+	return -1;
+}
+
+static int check_log_level(cfg_t *cfg, cfg_opt_t *opt)
+{
+	enum log_level level;
+
+	if (log_level_parse(cfg_opt_getstr(opt), &level) == 0)
+		return 0;
+	cfg_error(cfg, "%s: \"%s\" is none of error, warning, info, debug", cfg_opt_name(opt),
+		cfg_opt_getstr(opt));
+	return -1;
+}
+
+static int check_event_level(cfg_t *cfg, cfg_opt_t *opt)
+{
+	enum event_level level;
+
+	if (event_level_parse(cfg_opt_getstr(opt), &level) == 0)
+		return 0;
+	cfg_error(cfg, "%s: \"%s\" is none of error, warning, info, debug", cfg_opt_name(opt),
+		cfg_opt_getstr(opt));
+	return -1;
+}
+
+static int check_language(cfg_t *cfg, cfg_opt_t *opt)
+{
+	enum event_language language;
+
+	if (event_language_parse(cfg_opt_getstr(opt), &language) == 0)
+		return 0;
+	cfg_error(cfg, "%s: \"%s\" is none of en, ru", cfg_opt_name(opt), cfg_opt_getstr(opt));
+	return -1;
+}
+
+static cfg_opt_t listen_opts[] = {
+	CFG_STR("address", "::", CFGF_NONE),
+	CFG_INT("port", 8443, CFGF_NONE),
+	CFG_BOOL("tls", cfg_true, CFGF_NONE),
+	CFG_STR("certificate", "", CFGF_NONE),
+	CFG_STR("key", "", CFGF_NONE),
+	CFG_END(),
+};
+static cfg_opt_t socket_opts[] = {
+	CFG_STR("path", "/run/termbroker/admin.sock", CFGF_NONE),
+	CFG_STR("group", "termbroker-admin", CFGF_NONE),
+	CFG_END(),
+};
+static cfg_opt_t database_opts[] = {
+	CFG_STR("connection", "dbname=termbroker user=termbrokerd", CFGF_NONE),
+	CFG_STR("migration", "", CFGF_NONE),
+	CFG_END(),
+};
+static cfg_opt_t journal_opts[] = {
+	CFG_STR("file", "/var/log/termbroker/termbroker.log", CFGF_NONE),
+	CFG_STR("level", "info", CFGF_NONE),
+	CFG_BOOL("syslog", cfg_false, CFGF_NONE),
+	CFG_STR("syslog_socket", "", CFGF_NONE),
+	CFG_END(),
+};
+static cfg_opt_t alias_opts[] = {
+	CFG_STR("domain", "", CFGF_NONE),
+	CFG_END(),
+};
+static cfg_opt_t user_names_opts[] = {
+	CFG_STR("default_domain", "", CFGF_NONE),
+	CFG_SEC("alias", alias_opts, CFGF_MULTI | CFGF_TITLE),
+	CFG_END(),
+};
+static cfg_opt_t limits_opts[] = {
+	CFG_INT("connections", 4096, CFGF_NONE),
+	CFG_INT("connections_per_address", 512, CFGF_NONE),
+	CFG_INT("request_deadline", 10, CFGF_NONE),
+	CFG_INT("idle_timeout", 75, CFGF_NONE),
+	CFG_END(),
+};
+static cfg_opt_t opts[] = {
+	CFG_STR("name", "", CFGF_NONE),
+	CFG_STR("advertise", "", CFGF_NONE),
+	CFG_SEC("listen", listen_opts, CFGF_MULTI),
+	CFG_SEC("admin_socket", socket_opts, CFGF_NONE),
+	CFG_SEC("database", database_opts, CFGF_NONE),
+	CFG_SEC("journal", journal_opts, CFGF_NONE),
+	CFG_STR("log_language", "en", CFGF_NONE),
+	CFG_STR("log_level", "info", CFGF_NONE),
+	CFG_INT("stale_after", 45, CFGF_NONE),
+	CFG_INT("push_interval", 15, CFGF_NONE),
+	CFG_SEC("user_names", user_names_opts, CFGF_NONE),
+	CFG_SEC("limits", limits_opts, CFGF_NONE),
+	CFG_BOOL("open_metrics", cfg_false, CFGF_NONE),
+	CFG_END(),
+};
+
+static void validate(cfg_opt_t *table, const char *name, cfg_validate_callback_t check)
+{
+	for (; table->name; table++)
+		if (strcmp(table->name, name) == 0)
+			table->validcb = check;
+}
+
+static void set_checks(void)
+{
+	validate(opts, "name", check_name);
+	validate(opts, "log_language", check_language);
+	validate(opts, "log_level", check_log_level);
+	validate(opts, "stale_after", check_seconds);
+	validate(opts, "push_interval", check_seconds);
+	validate(listen_opts, "port", check_port);
+	validate(journal_opts, "level", check_event_level);
+	validate(limits_opts, "connections", check_count);
+	validate(limits_opts, "connections_per_address", check_count);
+	validate(limits_opts, "request_deadline", check_seconds);
+	validate(limits_opts, "idle_timeout", check_seconds);
+}
+
+/* ---- from libconfuse to the struct ---- */
+
+/* strdup that remembers its failure, so that one check at the end is enough. */
+static char *take(const char *text, bool *failed)
+{
+	char *copy = strdup(text ? text : "");
+
+	if (!copy)
+		*failed = true;
+	return copy;
+}
+
+static bool is_loopback(const char *address)
+{
+	return strncmp(address, "127.", 4) == 0 || strcmp(address, "::1") == 0;
+}
+
+static int take_listener(cfg_t *sec, struct config_listener *ret, const char *file, struct err *e)
+{
+	bool failed = false;
+
+	ret->address = take(cfg_getstr(sec, "address"), &failed);
+	ret->port = (uint16_t)cfg_getint(sec, "port");
+	ret->tls = cfg_getbool(sec, "tls");
+	ret->certificate = take(cfg_getstr(sec, "certificate"), &failed);
+	ret->key = take(cfg_getstr(sec, "key"), &failed);
+	if (failed)
+		return err_errno(e, -ENOMEM, "could not read \"%s\"", file);
+	if (!address_valid(ret->address))
+		return err_set(e, -EINVAL, "%s: listen: address \"%s\" is no IP address", file,
+			ret->address);
+	if (!ret->tls && !is_loopback(ret->address))
+		return err_set(e, -EINVAL,
+			"%s: listen: tls = false is for loopback addresses only, not for \"%s\"",
+			file, ret->address);
+	if (ret->tls && (!ret->certificate[0] || !ret->key[0]))
+		return err_set(e, -EINVAL, "%s: listen \"%s\": certificate and key must be set",
+			file, ret->address);
+	return 0;
+}
+
+static int take_listeners(cfg_t *cfg, struct config *c, const char *file, struct err *e)
+{
+	unsigned count = cfg_size(cfg, "listen");
+	int r;
+
+	if (count > CONFIG_LISTENERS_MAX)
+		return err_set(
+			e, -E2BIG, "%s: more than %d listen sections", file, CONFIG_LISTENERS_MAX);
+	for (unsigned i = 0; i < count; i++) {
+		c->listener_count++;
+		r = take_listener(cfg_getnsec(cfg, "listen", i), &c->listeners[i], file, e);
+		if (r < 0)
+			return r;
+	}
+	return 0;
+}
+
+static int take_user_names(cfg_t *sec, struct config *c, const char *file, struct err *e)
+{
+	int r;
+
+	c->user_names = user_names_new();
+	if (!c->user_names)
+		return err_errno(e, -ENOMEM, "could not read \"%s\"", file);
+	r = user_names_set_default(c->user_names, cfg_getstr(sec, "default_domain"), e);
+	if (r < 0)
+		return err_prefix(e, r, "%s: user_names: default_domain", file);
+	for (unsigned i = 0; i < cfg_size(sec, "alias"); i++) {
+		cfg_t *alias = cfg_getnsec(sec, "alias", i);
+
+		r = user_names_add_alias(
+			c->user_names, cfg_title(alias), cfg_getstr(alias, "domain"), e);
+		if (r < 0)
+			return err_prefix(
+				e, r, "%s:%d: alias \"%s\"", file, alias->line, cfg_title(alias));
+	}
+	return 0;
+}
+
+static void take_journal(cfg_t *cfg, struct config *c, bool *failed)
+{
+	cfg_t *sec = cfg_getsec(cfg, "journal");
+
+	c->journal_file = take(cfg_getstr(sec, "file"), failed);
+	c->syslog_socket = take(cfg_getstr(sec, "syslog_socket"), failed);
+	event_level_parse(cfg_getstr(sec, "level"), &c->journal.level);
+	event_language_parse(cfg_getstr(cfg, "log_language"), &c->journal.language);
+	c->journal.syslog = cfg_getbool(sec, "syslog");
+	c->journal.ident = "termbrokerd";
+	c->journal.file = c->journal_file;
+	c->journal.syslog_socket =
+		c->syslog_socket && c->syslog_socket[0] ? c->syslog_socket : NULL;
+	log_level_parse(cfg_getstr(cfg, "log_level"), &c->log_level);
+}
+
+static void take_limits(cfg_t *sec, struct config *c)
+{
+	c->max_connections = (unsigned)cfg_getint(sec, "connections");
+	c->max_connections_per_address = (unsigned)cfg_getint(sec, "connections_per_address");
+	c->request_deadline_ms = cfg_getint(sec, "request_deadline") * 1000;
+	c->idle_timeout_ms = cfg_getint(sec, "idle_timeout") * 1000;
+}
+
+/* This host's name, as far as it may be a dispatcher's. */
+static int default_name(struct config *c, const char *file, struct err *e)
+{
+	char host[LIMIT_NAME_SIZE] = "";
+	bool failed = false;
+
+	if (c->name[0])
+		return 0;
+	if (gethostname(host, sizeof(host) - 1) < 0 || !name_valid(host))
+		return err_set(e, -EINVAL,
+			"%s: name must be set: the host's own name is no valid one", file);
+	free(c->name);
+	c->name = take(host, &failed);
+	return failed ? err_errno(e, -ENOMEM, "could not read \"%s\"", file) : 0;
+}
+
+static int convert(cfg_t *cfg, struct config *c, const char *file, struct err *e)
+{
+	cfg_t *database = cfg_getsec(cfg, "database"), *socket = cfg_getsec(cfg, "admin_socket");
+	bool failed = false;
+	int r;
+
+	c->name = take(cfg_getstr(cfg, "name"), &failed);
+	c->advertise = take(cfg_getstr(cfg, "advertise"), &failed);
+	c->socket_path = take(cfg_getstr(socket, "path"), &failed);
+	c->socket_group = take(cfg_getstr(socket, "group"), &failed);
+	c->database = take(cfg_getstr(database, "connection"), &failed);
+	c->migration_database = take(cfg_getstr(database, "migration"), &failed);
+	c->stale_after_ms = cfg_getint(cfg, "stale_after") * 1000;
+	c->push_interval_s = (unsigned)cfg_getint(cfg, "push_interval");
+	c->open_metrics = cfg_getbool(cfg, "open_metrics");
+	take_journal(cfg, c, &failed);
+	take_limits(cfg_getsec(cfg, "limits"), c);
+	if (failed)
+		return err_errno(e, -ENOMEM, "could not read \"%s\"", file);
+	if (c->stale_after_ms <= c->push_interval_s * 1000)
+		return err_set(e, -EINVAL,
+			"%s: stale_after (%d s) must be longer than push_interval (%u s), or every "
+			"node falls silent",
+			file, (int)(c->stale_after_ms / 1000), c->push_interval_s);
+	r = default_name(c, file, e);
+	if (r < 0)
+		return r;
+	r = take_listeners(cfg, c, file, e);
+	if (r < 0)
+		return r;
+	if (c->listener_count == 0 && !c->socket_path[0])
+		return err_set(e, -EINVAL,
+			"%s: neither a listen section nor an admin_socket: nobody could ask", file);
+	return take_user_names(cfg_getsec(cfg, "user_names"), c, file, e);
+}
+
+int config_load(const char *file, const char *conf_d, struct config **ret, struct err *e)
+{
+	struct config *c;
+	cfg_t *cfg = NULL;
+	int r;
+
+	set_checks();
+	r = conf_load(opts, file, conf_d, &cfg, e);
+	if (r < 0)
+		return r;
+	c = calloc(1, sizeof(*c));
+	r = c ? convert(cfg, c, file, e) : err_errno(e, -ENOMEM, "could not read \"%s\"", file);
+	cfg_free(cfg);
+	if (r < 0) {
+		config_free(c);
+		return r;
+	}
+	*ret = c;
+	return 0;
+}
+
+void config_free(struct config *c)
+{
+	if (!c)
+		return;
+	for (unsigned i = 0; i < c->listener_count; i++) {
+		free(c->listeners[i].address);
+		free(c->listeners[i].certificate);
+		free(c->listeners[i].key);
+	}
+	free(c->name);
+	free(c->advertise);
+	free(c->socket_path);
+	free(c->socket_group);
+	if (c->database)
+		secret_wipe(c->database, strlen(c->database));
+	free(c->database);
+	if (c->migration_database)
+		secret_wipe(c->migration_database, strlen(c->migration_database));
+	free(c->migration_database);
+	free(c->journal_file);
+	free(c->syslog_socket);
+	user_names_free(c->user_names);
+	free(c);
+}
