@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: ISC */
 /*
- * The packed arrays. Invariants: nodes[i]->slot == i for i < count; the tag words of slots at and above
- * count are zero; a tag's bit is its position in tag_names, tag_users[bit] counts the nodes that
- * have it, and a position without users is free to take another name.
+ * The packed arrays. Invariants: nodes[i]->slot == i for i < count; the tag words of slots at and
+ * above count are zero; a tag's bit is its position in tag_names, tag_users[bit] counts the nodes
+ * that have it, and a position without users is free to take another name.
  */
 #include "model/farm.h"
 
@@ -23,15 +23,15 @@ int farm_find_tag(const struct farm *f, const char *tag)
 	return -ENOENT;
 }
 
-static uint64_t *plane(const struct farm *f, uint32_t w)
+static uint16_t *plane(const struct farm *f, uint32_t w)
 {
 	return f->tags + (size_t)w * f->cap;
 }
 
 /* The planes anew for CAP slots and WORDS words each. */
-static int resize_planes(struct farm *f, uint32_t cap, uint32_t words, uint64_t **ret)
+static int resize_planes(struct farm *f, uint32_t cap, uint32_t words, uint16_t **ret)
 {
-	uint64_t *fresh = calloc((size_t)cap * words, sizeof(*fresh));
+	uint16_t *fresh = calloc((size_t)cap * words, sizeof(*fresh));
 
 	if (!fresh)
 		return -ENOMEM;
@@ -55,13 +55,14 @@ static int grow_array(void *array, size_t cap, size_t size)
 
 static int grow_tag_words(struct farm *f, uint32_t words)
 {
-	uint32_t old = f->tag_names ? f->tag_words * 64 : 0;
-	uint64_t *planes;
+	uint32_t old = f->tag_names ? f->tag_words * FARM_TAG_BITS : 0;
+	uint16_t *planes;
 
 	if (f->tag_names && words <= f->tag_words)
 		return 0;
-	if (grow_array(&f->tag_names, (size_t)words * 64, sizeof(f->tag_names[0])) < 0 ||
-		grow_array(&f->tag_users, (size_t)words * 64, sizeof(f->tag_users[0])) < 0)
+	if (grow_array(&f->tag_names, (size_t)words * FARM_TAG_BITS, sizeof(f->tag_names[0])) < 0 ||
+		grow_array(&f->tag_users, (size_t)words * FARM_TAG_BITS, sizeof(f->tag_users[0])) <
+			0)
 		return -ENOMEM;
 	if (words != f->tag_words && f->cap) {
 		if (resize_planes(f, f->cap, words, &planes) < 0)
@@ -69,7 +70,7 @@ static int grow_tag_words(struct farm *f, uint32_t words)
 		free(f->tags);
 		f->tags = planes;
 	}
-	memset(f->tag_users + old, 0, (words * 64 - old) * sizeof(f->tag_users[0]));
+	memset(f->tag_users + old, 0, (words * FARM_TAG_BITS - old) * sizeof(f->tag_users[0]));
 	f->tag_words = words;
 	return 0;
 }
@@ -77,7 +78,7 @@ static int grow_tag_words(struct farm *f, uint32_t words)
 int farm_reserve(struct farm *f)
 {
 	uint32_t cap = f->cap ? f->cap * 2 : FIRST_CAP;
-	uint64_t *planes;
+	uint16_t *planes;
 
 	if (f->count < f->cap)
 		return 0;
@@ -113,7 +114,7 @@ int farm_prepare_tags(struct farm *f, const struct tag_set *old, const struct ta
 	if (used > FARM_TAGS_MAX)
 		return -E2BIG;
 	positions = used > f->tag_count ? used : f->tag_count;
-	return positions ? grow_tag_words(f, (positions + 63) / 64) : 0;
+	return positions ? grow_tag_words(f, (positions + FARM_TAG_BITS - 1) / FARM_TAG_BITS) : 0;
 }
 
 void farm_add(struct farm *f, struct node *n)
@@ -129,10 +130,10 @@ void farm_add(struct farm *f, struct node *n)
 static void clear_tags(struct farm *f, uint32_t slot)
 {
 	for (uint32_t w = 0; w < f->tag_words; w++) {
-		uint64_t bits = plane(f, w)[slot];
+		uint32_t bits = plane(f, w)[slot];
 
 		for (; bits; bits &= bits - 1)
-			f->tag_users[w * 64 + (uint32_t)__builtin_ctzll(bits)]--;
+			f->tag_users[w * FARM_TAG_BITS + (uint32_t)__builtin_ctz(bits)]--;
 		plane(f, w)[slot] = 0;
 	}
 }
@@ -160,10 +161,11 @@ void farm_set_tags(struct farm *f, uint32_t slot, const struct tag_set *set)
 	for (uint32_t i = 0; i < set->count; i++) {
 		uint32_t bit = claim_bit(f, set->tag[i]);
 
-		uint64_t mask = UINT64_C(1) << bit % 64;
+		uint16_t *word = &plane(f, bit / FARM_TAG_BITS)[slot];
+		uint16_t mask = (uint16_t)(1u << bit % FARM_TAG_BITS);
 
-		f->tag_users[bit] += !(plane(f, bit / 64)[slot] & mask);
-		plane(f, bit / 64)[slot] |= mask;
+		f->tag_users[bit] += !(*word & mask);
+		*word |= mask;
 	}
 }
 

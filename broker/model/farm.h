@@ -26,26 +26,30 @@ enum farm_flag {
 	FARM_UNHEARD_SINCE_START = 1u << 9, /* numbers are from the database: last in the order */
 };
 
-#define FARM_TAG_WORDS 4
-#define FARM_TAGS_MAX (FARM_TAG_WORDS * 64) /* distinct tags in one provider */
+/* Sixteen bits a word: vector code takes eight nodes at once, and a request reads only the words that
+ * hold its tags. */
+#define FARM_TAG_BITS 16
+#define FARM_TAG_WORDS 16
+#define FARM_TAGS_MAX (FARM_TAG_WORDS * FARM_TAG_BITS) /* distinct tags in one provider */
+#define FARM_SEQ_MAX ((1u << 30) - 1)
 
 struct farm {
 	uint32_t count, cap;
-	uint32_t *flags;    /* enum farm_flag */
-	uint32_t *index;    /* load index, slv; LOAD_INDEX_MAX when there is none */
+	uint16_t *flags;    /* enum farm_flag */
+	uint16_t *index;    /* load index, slv; LOAD_INDEX_MAX when there is none */
 	uint32_t *heard_s;  /* monotonic seconds of the last heartbeat here */
-	uint64_t *tags;     /* tag_words planes of cap words; bit = position in tag_names */
-	uint64_t *assigned; /* round robin: sequence of the last assignment, 0 = never */
+	uint16_t *tags;     /* tag_words planes of cap words; bit = position in tag_names */
+	uint32_t *assigned; /* round robin: sequence of the last assignment, 0 = never */
 	struct node **nodes;
 	uint32_t tag_words; /* 1..FARM_TAG_WORDS */
 	uint32_t tag_count;
 	char (*tag_names)[LIMIT_NAME_SIZE]; /* grows up to FARM_TAGS_MAX; names of gone tags are reused */
 	uint32_t *tag_users;                /* nodes that have the tag */
-	uint64_t assign_seq;
+	uint32_t assign_seq; /* 0..FARM_SEQ_MAX */
 };
 
 /* Word W of the tag bits of SLOT. */
-static inline uint64_t farm_tag_word(const struct farm *f, uint32_t slot, uint32_t w)
+static inline uint16_t farm_tag_word(const struct farm *f, uint32_t slot, uint32_t w)
 {
 	return f->tags[(size_t)w * f->cap + slot];
 }

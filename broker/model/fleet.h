@@ -25,7 +25,8 @@ void fleet_free(struct fleet *f);
 
 /* Adds or changes by id (id != 0). *ret (may be NULL) is owned by the fleet. -ENOMEM; -EEXIST: another
  * has the name, or the (address, port); -ENOENT: its provider (a pool's, a node's) is unknown;
- * -E2BIG: more than FARM_TAGS_MAX distinct tags in the provider. A node may move to another provider. On error nothing changed. */
+ * -E2BIG: more than FARM_TAGS_MAX distinct tags in the provider; -EINVAL: id 0. A node may move to
+ * another provider. On error nothing changed. */
 int fleet_put_provider(struct fleet *f, const struct provider_spec *spec, struct provider **ret);
 int fleet_put_pool(struct fleet *f, const struct pool_spec *spec, struct pool **ret);
 int fleet_put_node(struct fleet *f, const struct node_spec *spec, struct node **ret);

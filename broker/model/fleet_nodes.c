@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: ISC */
 /*
- * Nodes, found by id, by name and by "address port". The same invariants as fleet.c, and: a node is in
- * the farm of its provider and in no other. A change makes all its room first (farm, tags, keys), so
- * that what comes after cannot fail.
+ * Nodes, found by id, by name and by "address port". The same invariants as fleet.c, and: a node is
+ * in the farm of its provider and in no other. A change makes all its room first (farm, tags,
+ * keys), so that what comes after cannot fail.
  */
 #include "model/hash.h"
 
@@ -67,7 +67,8 @@ static void unlink_keys(struct fleet *f, struct node *n)
 	memset(&n->by_endpoint, 0, sizeof(n->by_endpoint));
 }
 
-static int add_node(struct fleet *f, const struct node_spec *spec, struct provider *p, struct node **ret)
+static int add_node(
+	struct fleet *f, const struct node_spec *spec, struct provider *p, struct node **ret)
 {
 	struct node *n;
 	int rc = farm_reserve(&p->farm);
@@ -121,7 +122,8 @@ static int change_keys(struct fleet *f, struct node *n, const struct node_spec *
 	return -ENOMEM;
 }
 
-static int change_node(struct fleet *f, struct node *n, const struct node_spec *spec, struct provider *p)
+static int change_node(
+	struct fleet *f, struct node *n, const struct node_spec *spec, struct provider *p)
 {
 	bool moves = n->provider != p;
 	int rc = moves ? farm_reserve(&p->farm) : 0;

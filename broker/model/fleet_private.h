@@ -6,7 +6,8 @@
 #include "model/session_index.h"
 
 struct fleet {
-	/* uthash heads: one by id (which keeps the order of insertion) and one for each other key */
+	/* uthash heads: one by id (which keeps the order of insertion) and one for each other key
+	 */
 	struct provider *providers, *provider_names;
 	struct pool *pools, *pool_names;
 	struct node *nodes, *node_names, *node_endpoints;
@@ -25,7 +26,8 @@ struct fleet {
 
 /* Room for one more node: -ENOMEM. */
 int farm_reserve(struct farm *f);
-/* Whether the farm can hold SET in place of OLD (NULL = none): 0 with room made, -E2BIG, -ENOMEM. */
+/* Whether the farm can hold SET in place of OLD (NULL = none): 0 with room made, -E2BIG, -ENOMEM.
+ */
 int farm_prepare_tags(struct farm *f, const struct tag_set *old, const struct tag_set *set);
 /* Takes N in after farm_reserve, without tags; sets N->slot. */
 void farm_add(struct farm *f, struct node *n);

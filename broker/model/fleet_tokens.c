@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: ISC */
 /*
- * Tokens, found by id, by name and by the hash of the secret. The same invariants as fleet.c. Lookup by
- * hash needs no constant time: what is compared is a hash, which tells nothing of the secret.
+ * Tokens, found by id, by name and by the hash of the secret. The same invariants as fleet.c.
+ * Lookup by hash needs no constant time: what is compared is a hash, which tells nothing of the
+ * secret.
  */
 #include "model/hash.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: ISC */
 /*
- * The hash function of model/, and how uthash is set up here. Included before every other header by the
- * files that use uthash's macros.
+ * The hash function of model/, and how uthash is set up here. Included before every other header by
+ * the files that use uthash's macros.
  */
 #pragma once
 

@@ -57,7 +57,8 @@ void node_refresh(struct node *n)
 	struct farm *f = &n->provider->farm;
 
 	f->flags[n->slot] = (uint16_t)flags_of(n);
-	f->index[n->slot] = n->has_index && n->index < LOAD_INDEX_MAX ? (uint16_t)n->index : LOAD_INDEX_MAX;
+	f->index[n->slot] =
+		n->has_index && n->index < LOAD_INDEX_MAX ? (uint16_t)n->index : LOAD_INDEX_MAX;
 	f->heard_s[n->slot] = n->heard_ms > 0 ? (uint32_t)(n->heard_ms / 1000) : 0;
 }
 

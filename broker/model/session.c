@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: ISC */
 /*
- * Sessions: one allocation each, owned by the node's list (sorted by id, each id once) and at the same
- * time in the fleet's index by user key. A session in one of the two is in both.
+ * Sessions: one allocation each, owned by the node's list (sorted by id, each id once) and at the
+ * same time in the fleet's index by user key. A session in one of the two is in both.
  */
 #include "model/session.h"
 
@@ -45,7 +45,8 @@ struct session *session_new(const struct session_text *text)
 {
 	size_t id = strlen(text->id), key = strlen(text->key);
 	size_t client = text->client ? strlen(text->client) : 0;
-	size_t display = text->display && strcmp(text->display, text->key) != 0 ? strlen(text->display) : 0;
+	size_t display =
+		text->display && strcmp(text->display, text->key) != 0 ? strlen(text->display) : 0;
 	struct session *s;
 	size_t size;
 	char *at;
@@ -156,7 +157,8 @@ int fleet_forget_session(struct fleet *f, struct node *n, const char *id)
 }
 
 int fleet_load_session(struct fleet *f, struct node *n, const char *id, const char *user_key,
-	const char *display, const char *client, bool active, int64_t since_ms, int64_t first_seen_ms)
+	const char *display, const char *client, bool active, int64_t since_ms,
+	int64_t first_seen_ms)
 {
 	struct session_text text = {id, user_key, display, client};
 	struct session *s;

@@ -38,7 +38,8 @@ static uint32_t probe(const struct session_index *x, const char *key, size_t len
 	for (; x->slot[i]; i = (i + 1) & mask) {
 		const struct session *s = x->slot[i];
 
-		if (s->key_hash == hash && s->key_len == len && memcmp(session_key(s), key, len) == 0)
+		if (s->key_hash == hash && s->key_len == len &&
+			memcmp(session_key(s), key, len) == 0)
 			break;
 	}
 	return i;
@@ -113,7 +114,8 @@ static void shift_back(struct session_index *x, uint32_t gap)
 }
 
 /* The pointer that points at S: the table's or its predecessor's. */
-static struct session **link_of(struct session_index *x, const struct session *s, uint32_t *ret_slot)
+static struct session **link_of(
+	struct session_index *x, const struct session *s, uint32_t *ret_slot)
 {
 	struct session **link;
 

@@ -12,7 +12,7 @@ struct session;
 
 struct session_index {
 	struct session **slot; /* heads of chains (user_next), NULL = free */
-	uint32_t cap;          /* a power of two; 0 before the first */
+	uint32_t cap;	       /* a power of two; 0 before the first */
 	uint32_t users;
 	size_t sessions;
 	uint64_t seed; /* names come from outside: nobody shall choose what collides */

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: ISC */
 /*
- * The sessions of one heartbeat against those known of the node: two lists sorted by id are walked side
- * by side. What is in both is updated in place, what is absent from a complete list ends, what is new is
- * gathered and merged in from the back. A heartbeat that changes nothing allocates nothing.
+ * The sessions of one heartbeat against those known of the node: two lists sorted by id are walked
+ * side by side. What is in both is updated in place, what is absent from a complete list ends, what
+ * is new is gathered and merged in from the back. A heartbeat that changes nothing allocates
+ * nothing.
  *
  * A user's key is made only when the spelling differs from the last one, since folding a name costs
  * more than all the rest; node->spellings tells whether the rules for names are still the same.
@@ -24,7 +25,7 @@ struct update {
 	void *ctx;
 	size_t bad;
 	int error;
-	uint32_t kept;  /* sessions kept, compacted at the front of node->sessions */
+	uint32_t kept;	/* sessions kept, compacted at the front of node->sessions */
 	uint32_t fresh; /* reports of new sessions, compacted at the front of fleet->order */
 };
 
@@ -70,7 +71,8 @@ static void sort_reports(const struct heartbeat_session **order, const struct he
 			sorted = false;
 	}
 	if (!sorted)
-		qsort(order, h->session_count, sizeof(const struct heartbeat_session *), compare_reports);
+		qsort(order, h->session_count, sizeof(const struct heartbeat_session *),
+			compare_reports);
 }
 
 /* A future beginning is clamped to the first sight. */
@@ -81,12 +83,14 @@ static int64_t clamp_since(int64_t since_ms, int64_t first_seen_ms)
 	return since_ms > first_seen_ms ? first_seen_ms : since_ms;
 }
 
-/* A new session of R, in no list yet. A user without a key: counted, NULL. No memory: noted, NULL. */
+/* A new session of R, in no list yet. A user without a key: counted, NULL. No memory: noted, NULL.
+ */
 static struct session *make_session(
 	struct update *u, const struct heartbeat_session *r, int64_t first_seen_ms)
 {
 	char key[LIMIT_USER_KEY_SIZE], display[LIMIT_USER_SIZE];
-	struct session_text text = {.id = r->id, .key = key, .display = display, .client = r->client};
+	struct session_text text = {
+		.id = r->id, .key = key, .display = display, .client = r->client};
 	size_t len = strlen(r->user);
 	struct session *s;
 
@@ -180,8 +184,8 @@ static void keep(struct update *u, struct session *s)
 		u->node->sessions[u->kept++] = s;
 }
 
-/* Leaves the sessions that go on at the front of the node's list, and the reports of new ones at the
- * front of ORDER. */
+/* Leaves the sessions that go on at the front of the node's list, and the reports of new ones at
+ * the front of ORDER. */
 static void walk(struct update *u, const struct heartbeat_session **order, size_t reports)
 {
 	struct node *n = u->node;
@@ -251,8 +255,8 @@ static void add_fresh(struct update *u)
 }
 
 int fleet_apply_sessions(struct fleet *f, struct node *n, const struct heartbeat *h,
-	const struct user_names *names, int64_t now_wall_ms, session_change_callback *callback, void *ctx,
-	size_t *ret_bad)
+	const struct user_names *names, int64_t now_wall_ms, session_change_callback *callback,
+	void *ctx, size_t *ret_bad)
 {
 	struct update u = {
 		.fleet = f,

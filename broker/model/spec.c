@@ -101,7 +101,8 @@ int tag_set_add(struct tag_set *set, const char *tag, struct err *e)
 {
 	if (!tag_name_valid(tag))
 		return err_set(e, -EINVAL,
-			"tag \"%.80s\" is not one to %d of A-Z a-z 0-9 . _ - (not beginning with -; not "
+			"tag \"%.80s\" is not one to %d of A-Z a-z 0-9 . _ - (not beginning with "
+			"-; not "
 			"none or any)",
 			tag, LIMIT_NAME_SIZE - 1);
 	if (tag_set_has(set, tag))

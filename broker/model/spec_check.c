@@ -19,8 +19,8 @@ static int check_name(const char *name, struct err *e)
 	if (name_valid(name))
 		return 0;
 	return err_set(e, -EINVAL,
-		"name \"%.80s\" is not one to %d of A-Z a-z 0-9 . _ - (not beginning with - or .)", name,
-		LIMIT_NAME_SIZE - 1);
+		"name \"%.80s\" is not one to %d of A-Z a-z 0-9 . _ - (not beginning with - or .)",
+		name, LIMIT_NAME_SIZE - 1);
 }
 
 /* Text that an operator will read in one line of a log. */
@@ -29,7 +29,8 @@ static int check_reason(const char *text, size_t size, struct err *e)
 	size_t len = strnlen(text, size);
 
 	if (len == size || !text_utf8_valid(text, len))
-		return err_set(e, -EINVAL, "mode_reason is not UTF-8 of at most %zu bytes", size - 1);
+		return err_set(
+			e, -EINVAL, "mode_reason is not UTF-8 of at most %zu bytes", size - 1);
 	for (size_t i = 0; i < len; i++) {
 		if (iscntrl((unsigned char)text[i]))
 			return err_set(e, -EINVAL, "mode_reason holds a control character");
@@ -78,9 +79,9 @@ int provider_spec_check(const struct provider_spec *s, struct err *e)
 }
 
 /*
- * Keys that a pool may add to its .rdp files: what the desktop looks like and which devices come along.
- * Left out on purpose: addresses, user names, passwords, gateways and programs to start, for these decide
- * where a client goes and what it runs.
+ * Keys that a pool may add to its .rdp files: what the desktop looks like and which devices come
+ * along. Left out on purpose: addresses, user names, passwords, gateways and programs to start, for
+ * these decide where a client goes and what it runs.
  */
 static const char *const rdp_keys[] = {
 	"allow desktop composition",
@@ -170,7 +171,8 @@ static int check_rdp_line(const char *line, size_t len, struct err *e)
 		return err_set(e, -EINVAL, "rdp_extra: \"%.*s\" is not key:i:number or key:s:text",
 			(int)len, line);
 	if (!rdp_key_allowed(line, key_len))
-		return err_set(e, -EINVAL, "rdp_extra: key \"%.*s\" is not allowed", (int)key_len, line);
+		return err_set(
+			e, -EINVAL, "rdp_extra: key \"%.*s\" is not allowed", (int)key_len, line);
 	value = colon + 3;
 	value_len = len - key_len - 3;
 	if (colon[1] == 'i' && !is_small_integer(value, value_len))
@@ -225,7 +227,8 @@ int node_spec_check(const struct node_spec *s, struct err *e)
 	if (rc == 0)
 		rc = check_mode(s->mode, s->mode_reason, e);
 	if (rc == 0 && !address_valid(s->address))
-		rc = err_set(e, -EINVAL, "address \"%.80s\" is not an IP address or host name", s->address);
+		rc = err_set(e, -EINVAL, "address \"%.80s\" is not an IP address or host name",
+			s->address);
 	if (rc == 0 && s->fqdn[0] && !address_valid(s->fqdn))
 		rc = err_set(e, -EINVAL, "fqdn \"%.80s\" is not a host name", s->fqdn);
 	if (rc == 0 && s->port == 0)
@@ -251,7 +254,8 @@ int token_spec_check(const struct token_spec *s, struct err *e)
 		rc = err_set(e, -EINVAL, "node is for an agent's token only");
 	if (rc == 0 && s->pool_count > LIMIT_TOKEN_POOLS)
 		rc = err_set(e, -EINVAL, "more than %d pools", LIMIT_TOKEN_POOLS);
-	if (rc == 0 && s->role != ROLE_CLIENT && (s->pool_count || s->tags.count || s->see_sessions))
+	if (rc == 0 && s->role != ROLE_CLIENT &&
+		(s->pool_count || s->tags.count || s->see_sessions))
 		rc = err_set(e, -EINVAL, "pools, tags and sessions are for a client's token only");
 	if (rc == 0)
 		rc = check_tags("tags", &s->tags, e);

@@ -2,9 +2,10 @@
 /*
  * The decision, step by step as DESIGN §4 numbers them (step 2, reservations, is not here yet).
  *
- * Tags have stages: what was asked; if that is optional and matches no candidate, what the pool gives
- * when nothing is asked, without what the request excludes. The pool's forced tags bind every stage. Counting
- * why nodes were left out is a path of its own, taken only when there is no candidate.
+ * Tags have stages: what was asked; if that is optional and matches no candidate, what the pool
+ * gives when nothing is asked, without what the request excludes. The pool's forced tags bind every
+ * stage. Counting why nodes were left out is a path of its own, taken only when there is no
+ * candidate.
  */
 #include "policy/choose.h"
 
@@ -21,7 +22,7 @@
 struct plan {
 	struct scan scan;
 	bool balance;
-	bool bound;                       /* the pool has forced tags */
+	bool bound; /* the pool has forced tags */
 	struct tag_filter forced;
 	uint32_t stages;
 	struct tag_filter stage[STAGES];
@@ -56,7 +57,8 @@ static const char *const verdict_names[] = {
 
 const char *choice_reason_name(enum choice_reason r)
 {
-	return (unsigned)r < sizeof(reason_names) / sizeof(reason_names[0]) ? reason_names[r] : "unknown";
+	return (unsigned)r < sizeof(reason_names) / sizeof(reason_names[0]) ? reason_names[r]
+									    : "unknown";
 }
 
 bool choice_is_refusal(enum choice_reason r)
@@ -102,8 +104,8 @@ static void plan_scan(const struct choose_input *in, struct plan *p)
 		p->scan.excused |= FARM_NEVER_HEARD;
 }
 
-/* What this pool gives when nothing is asked and it has no default tags: its forced tags alone, if they
- * name any, else by untagged_default. */
+/* What this pool gives when nothing is asked and it has no default tags: its forced tags alone, if
+ * they name any, else by untagged_default. */
 static enum untagged_default unasked(const struct choose_input *in)
 {
 	if (in->forced && in->forced->given && (in->forced->include_count || in->forced->any))
@@ -134,7 +136,8 @@ static void plan_fallbacks(const struct choose_input *in, struct plan *p)
 
 	if (!in->tags || !in->tags->given || in->tags->required)
 		return;
-	if (tag_request_parse(in->pool->spec.default_tags, &defaults, NULL) == 0 && defaults.given) {
+	if (tag_request_parse(in->pool->spec.default_tags, &defaults, NULL) == 0 &&
+		defaults.given) {
 		add_stage(in, p, &defaults);
 		if (defaults.required)
 			return;
@@ -186,15 +189,17 @@ static const struct choose_probe *find_probe(const struct choose_input *in, cons
 	return NULL;
 }
 
-static bool binds(const struct choose_input *in, const struct session *s, const struct tag_filter *forced)
+static bool binds(
+	const struct choose_input *in, const struct session *s, const struct tag_filter *forced)
 {
 	const struct node *n = s->node;
 
 	return n->provider == in->pool->provider && n->spec.mode != ADMIN_DISABLED &&
-		(!forced || tag_filter_match(forced, &n->provider->farm, n->slot));
+	       (!forced || tag_filter_match(forced, &n->provider->farm, n->slot));
 }
 
-/* Active before disconnected, then the newest; by node and id at last, so that the order is total. */
+/* Active before disconnected, then the newest; by node and id at last, so that the order is total.
+ */
 static bool better(const struct session *a, const struct session *b)
 {
 	if (a->active != b->active)
@@ -206,7 +211,8 @@ static bool better(const struct session *a, const struct session *b)
 	return strcmp(session_id(a), session_id(b)) > 0;
 }
 
-/* The best session that binds and comes after PREV in the order (NULL: the first). A user has few. */
+/* The best session that binds and comes after PREV in the order (NULL: the first). A user has few.
+ */
 static const struct session *next_session(
 	const struct choose_input *in, const struct tag_filter *forced, const struct session *prev)
 {
@@ -257,7 +263,8 @@ uint32_t choose_needs_probe(const struct choose_input *in, const struct node **r
 	uint32_t count = 0;
 
 	if (!in->pool || !in->sessions || in->node_name || !sharing(in) ||
-		in->pool->spec.mode == ADMIN_DISABLED || in->pool->provider->spec.mode == ADMIN_DISABLED)
+		in->pool->spec.mode == ADMIN_DISABLED ||
+		in->pool->provider->spec.mode == ADMIN_DISABLED)
 		return 0;
 	plan_scan(in, &p);
 	plan_forced(in, &p);

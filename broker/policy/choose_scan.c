@@ -1,24 +1,33 @@
 /* SPDX-License-Identifier: ISC */
 /*
- * Plain scans, block by block, so that a block's keys stay in the first-level cache and no memory is
- * allocated. A node's key is one int32: its index, plus KEY_LAST for one that is ordered last, or KEY_NONE
- * for one that is no candidate. The loops over a block are free of branches and of calls: both
- * compilers turn them into vector code with nothing beyond SSE2.
+ * Plain scans, block by block, so that a block's keys stay in the first-level cache and no memory
+ * is allocated. A node's key is one int16: its index, plus KEY_LAST for one that is ordered last,
+ * or KEY_NONE for one that is no candidate. The loops over a block are free of branches and of
+ * calls: both compilers turn them into vector code with nothing beyond SSE2.
  *
- * Choosing uniformly among equals takes two passes: the first finds the least key and how many have it, the
- * second walks on from the first block that has it to the k-th.
+ * Choosing uniformly among equals takes two passes: the first finds the least key and how many have
+ * it, the second walks on from the first block that has it to the k-th.
  */
 #include "policy/choose_scan.h"
 
 #define BLOCK 1024u
-#define KEY_LAST (1 << 16) /* above every index */
-#define KEY_NONE INT32_MAX
+#define KEY_LAST (1 << 14) /* above every index */
+#define KEY_NONE INT16_MAX
+#define TURN_LAST (FARM_SEQ_MAX + 1)
+#define TURN_NONE INT32_MAX
 
 struct block {
 	uint32_t base, n;
-	int32_t key[BLOCK];
-	uint32_t hit[BLOCK], miss[BLOCK]; /* scratch of the tag filters; non-zero = yes */
+	int16_t key[BLOCK];
+	uint16_t hit[BLOCK], miss[BLOCK]; /* scratch of the tag filters; non-zero = yes */
 };
+
+/*
+ * Nearly always every node that is not marked silent is fresh. A hasty scan does not look at
+ * heard_s, which is half of what a scan reads, and so sees at least the candidates there are; if
+ * what it chose is no candidate, a careful scan follows.
+ */
+enum pace { HASTY, CAREFUL };
 
 /* Whether FILTER says something that the flags alone do not. */
 static bool needs_planes(const struct tag_filter *f)
@@ -42,42 +51,37 @@ static bool flags_of_filter(const struct tag_filter *f, uint32_t *blocked)
 	return false;
 }
 
-static void hit_flags(uint32_t *restrict hit, const uint32_t *restrict flags, uint32_t n,
-	uint32_t untagged, uint32_t tagged)
+static void hit_flags(uint16_t *restrict hit, const uint16_t *restrict flags, uint32_t n,
+	bool untagged, bool tagged)
 {
-	uint32_t differ = untagged ^ tagged;
+	uint16_t base = untagged, differ = untagged ^ tagged;
 
-	for (uint32_t i = 0; i < n; i++) {
-		uint32_t is_tagged = 0u - (flags[i] / FARM_TAGGED & 1u);
-
-		hit[i] = untagged ^ (is_tagged & differ);
-	}
+	for (uint32_t i = 0; i < n; i++)
+		hit[i] = base ^ (flags[i] / FARM_TAGGED & differ);
 }
 
 static void or_plane(
-	uint32_t *restrict out, const uint64_t *restrict words, uint32_t n, uint64_t mask)
+	uint16_t *restrict out, const uint16_t *restrict words, uint32_t n, uint16_t mask)
 {
-	uint32_t low = (uint32_t)mask, high = (uint32_t)(mask >> 32);
-
 	for (uint32_t i = 0; i < n; i++)
-		out[i] |= ((uint32_t)words[i] & low) | ((uint32_t)(words[i] >> 32) & high);
+		out[i] |= words[i] & mask;
 }
 
 /* Makes KEY_NONE of every key whose node FILTER does not match. */
 static void apply_filter(struct block *b, const struct farm *farm, const struct tag_filter *f)
 {
-	int32_t *restrict key = b->key;
-	uint32_t *restrict hit = b->hit;
-	uint32_t *restrict miss = b->miss;
+	int16_t *restrict key = b->key;
+	uint16_t *restrict hit = b->hit;
+	uint16_t *restrict miss = b->miss;
 	uint32_t n = b->n;
 
-	if (!f || (f->tagged && f->untagged && !needs_planes(f)))
+	if (f->tagged && f->untagged && !needs_planes(f))
 		return;
 	hit_flags(hit, farm->flags + b->base, n, f->untagged, f->tagged);
 	for (uint32_t i = 0; i < n; i++)
 		miss[i] = 0;
 	for (uint32_t w = 0; w < farm->tag_words; w++) {
-		const uint64_t *words = farm->tags + (size_t)w * farm->cap + b->base;
+		const uint16_t *words = farm->tags + (size_t)w * farm->cap + b->base;
 
 		if (f->include[w])
 			or_plane(hit, words, n, f->include[w]);
@@ -85,76 +89,81 @@ static void apply_filter(struct block *b, const struct farm *farm, const struct 
 			or_plane(miss, words, n, f->exclude[w]);
 	}
 	for (uint32_t i = 0; i < n; i++) {
-		int32_t pass = -((hit[i] != 0) & (miss[i] == 0));
+		int16_t pass = -(hit[i] != 0) & -(miss[i] == 0);
 
 		key[i] |= ~pass & KEY_NONE;
 	}
 }
 
-/* Keys without regard to tags; BY_INDEX and PLAIN are constants where this is called. */
-static inline __attribute__((always_inline)) void fill_keys(
-	const struct scan *s, uint32_t blocked, struct block *b, bool by_index, bool plain)
+/* Keys without regard to tags and freshness. */
+static void hasty_keys(const struct scan *s, uint16_t blocked, struct block *b)
 {
-	const uint32_t *restrict flags = s->farm->flags + b->base;
-	const uint32_t *restrict index = s->farm->index + b->base;
-	const uint32_t *restrict heard = s->farm->heard_s + b->base;
-	int32_t *restrict key = b->key;
-	int32_t fresh_from = (int32_t)s->fresh_from;
-	uint32_t excused = s->excused, last = s->last, n = b->n;
-	int32_t keep = -(int32_t)s->keep_stale;
+	const uint16_t *restrict flags = s->farm->flags + b->base;
+	const uint16_t *restrict index = s->farm->index + b->base;
+	int16_t *restrict key = b->key;
+	uint32_t n = b->n;
 
 	for (uint32_t i = 0; i < n; i++) {
-		int32_t fresh = -((int32_t)heard[i] >= fresh_from);
-		int32_t ok = -((flags[i] & blocked) == 0);
-		int32_t k = by_index ? (int32_t)index[i] : 0;
+		int16_t none = flags[i] & blocked ? KEY_NONE : 0;
+		int16_t late = flags[i] & FARM_UNHEARD_SINCE_START ? KEY_LAST : 0;
 
-		if (plain) {
-			k |= (int32_t)((flags[i] & FARM_UNHEARD_SINCE_START) *
-				(KEY_LAST / FARM_UNHEARD_SINCE_START));
-			ok &= fresh;
-		} else {
-			int32_t excuse = -((flags[i] & excused) != 0);
-			int32_t later = -((flags[i] & last) != 0) | (keep & ~fresh & ~excuse);
-
-			k |= later & KEY_LAST;
-			ok &= fresh | excuse | keep;
-		}
-		key[i] = k | (~ok & KEY_NONE);
+		key[i] = (int16_t)index[i] | late | none;
 	}
 }
 
-static void make_keys(const struct scan *s, uint32_t blocked, struct block *b, bool by_index)
+/* Keys without regard to tags. */
+static void careful_keys(const struct scan *s, uint16_t blocked, struct block *b)
 {
-	bool plain = s->excused == 0 && !s->keep_stale && s->last == FARM_UNHEARD_SINCE_START;
+	const uint16_t *restrict flags = s->farm->flags + b->base;
+	const uint16_t *restrict index = s->farm->index + b->base;
+	const uint32_t *restrict heard = s->farm->heard_s + b->base;
+	int16_t *restrict key = b->key;
+	int32_t fresh_from = (int32_t)s->fresh_from;
+	uint16_t excused = (uint16_t)s->excused, last = (uint16_t)s->last;
+	int16_t keep = s->keep_stale ? -1 : 0;
+	uint32_t n = b->n;
 
-	if (by_index && plain)
-		fill_keys(s, blocked, b, true, true);
-	else if (by_index)
-		fill_keys(s, blocked, b, true, false);
+	for (uint32_t i = 0; i < n; i++) {
+		int16_t none = flags[i] & blocked ? -1 : 0;
+		int16_t late = flags[i] & last ? -1 : 0;
+		int16_t excuse = flags[i] & excused ? -1 : 0;
+		int16_t stale = (int32_t)heard[i] < fresh_from ? ~excuse : 0;
+
+		none |= stale & ~keep;
+		late |= stale & keep;
+		key[i] = (int16_t)index[i] | (late & KEY_LAST) | (none & KEY_NONE);
+	}
+}
+
+static void make_keys(const struct scan *s, uint32_t blocked, struct block *b, enum pace pace)
+{
+	if (pace == HASTY)
+		hasty_keys(s, (uint16_t)blocked, b);
 	else
-		fill_keys(s, blocked, b, false, false);
+		careful_keys(s, (uint16_t)blocked, b);
 	if (s->tags && needs_planes(s->tags))
 		apply_filter(b, s->farm, s->tags);
 	if (s->forced)
 		apply_filter(b, s->farm, s->forced);
 }
 
-static int32_t least_key(const struct block *b)
+static int16_t least_key(const struct block *b)
 {
-	const int32_t *key = b->key;
-	int32_t least = KEY_NONE;
+	const int16_t *key = b->key;
+	int16_t least = KEY_NONE;
+	uint32_t n = b->n;
 
-	for (uint32_t i = 0; i < b->n; i++)
+	for (uint32_t i = 0; i < n; i++)
 		least = key[i] < least ? key[i] : least;
 	return least;
 }
 
-static uint32_t count_key(const struct block *b, int32_t wanted)
+static uint32_t count_key(const struct block *b, int16_t wanted)
 {
-	const int32_t *key = b->key;
-	uint32_t count = 0;
+	const int16_t *key = b->key;
+	uint32_t count = 0, n = b->n;
 
-	for (uint32_t i = 0; i < b->n; i++)
+	for (uint32_t i = 0; i < n; i++)
 		count += key[i] == wanted;
 	return count;
 }
@@ -168,14 +177,14 @@ static void set_block(const struct scan *s, struct block *b, uint32_t base)
 }
 
 /* The K-th node of key WANTED from the block at BASE on; there is one. */
-static uint32_t find_kth(const struct scan *s, uint32_t blocked, struct block *b, uint32_t base,
-	int32_t wanted, uint32_t k)
+static uint32_t find_kth(const struct scan *s, uint32_t blocked, enum pace pace, struct block *b,
+	uint32_t base, int16_t wanted, uint32_t k)
 {
 	for (;; base += BLOCK) {
 		uint32_t count;
 
 		set_block(s, b, base);
-		make_keys(s, blocked, b, true);
+		make_keys(s, blocked, b, pace);
 		count = count_key(b, wanted);
 		if (k < count)
 			break;
@@ -187,20 +196,19 @@ static uint32_t find_kth(const struct scan *s, uint32_t blocked, struct block *b
 	}
 }
 
-uint32_t scan_least_loaded(const struct scan *s, uint64_t random)
+static uint32_t least_loaded(
+	const struct scan *s, uint32_t blocked, enum pace pace, uint64_t random)
 {
 	struct block b;
-	uint32_t blocked = s->blocked, count = 0, first = 0;
-	int32_t least = KEY_NONE;
+	uint32_t count = 0, first = 0;
+	int16_t least = KEY_NONE;
 	uint32_t k;
 
-	if (flags_of_filter(s->tags, &blocked))
-		return SCAN_NONE;
 	for (uint32_t base = 0; base < s->farm->count; base += BLOCK) {
-		int32_t here;
+		int16_t here;
 
 		set_block(s, &b, base);
-		make_keys(s, blocked, &b, true);
+		make_keys(s, blocked, &b, pace);
 		here = least_key(&b);
 		if (here < least) {
 			least = here;
@@ -214,32 +222,88 @@ uint32_t scan_least_loaded(const struct scan *s, uint64_t random)
 		return SCAN_NONE;
 	/* The high half of a product: for counts far below 2^64 as good as unbiased. */
 	k = (uint32_t)((__extension__(unsigned __int128) random * count) >> 64);
-	return find_kth(s, blocked, &b, first, least, k);
+	return find_kth(s, blocked, pace, &b, first, least, k);
+}
+
+/* Another random number out of RANDOM: the one that led to a rejected node says where the others
+ * are. */
+static uint64_t stir(uint64_t random)
+{
+	random = (random ^ random >> 32) * UINT64_C(0xd6e8feb86659fd93);
+	random = (random ^ random >> 32) * UINT64_C(0xd6e8feb86659fd93);
+	return random ^ random >> 32;
+}
+
+uint32_t scan_least_loaded(const struct scan *s, uint64_t random)
+{
+	uint32_t blocked = s->blocked;
+
+	if (flags_of_filter(s->tags, &blocked))
+		return SCAN_NONE;
+	if (!s->keep_stale) {
+		uint32_t slot = least_loaded(s, blocked, HASTY, random);
+
+		if (slot == SCAN_NONE || scan_eligible(s, slot))
+			return slot;
+		random = stir(random);
+	}
+	return least_loaded(s, blocked, CAREFUL, random);
+}
+
+/* The least turn of a block: when a node was last assigned, those ordered last behind all others.
+ */
+static int32_t least_turn(
+	const struct block *b, const uint32_t *restrict assigned, int32_t *restrict turn)
+{
+	int32_t least = TURN_NONE;
+	uint32_t n = b->n;
+
+	for (uint32_t i = 0; i < n; i++) {
+		int32_t key = b->key[i];
+		int32_t none = -(key == KEY_NONE);
+
+		turn[i] = (int32_t)(assigned[i] & FARM_SEQ_MAX) |
+			  (key & KEY_LAST) * (int32_t)(TURN_LAST / KEY_LAST) | (none & TURN_NONE);
+		least = turn[i] < least ? turn[i] : least;
+	}
+	return least;
+}
+
+static uint32_t longest_ago(const struct scan *s, uint32_t blocked, enum pace pace)
+{
+	struct block b;
+	int32_t turn[BLOCK];
+	uint32_t best = SCAN_NONE;
+	int32_t least = TURN_NONE;
+
+	for (uint32_t base = 0; base < s->farm->count; base += BLOCK) {
+		int32_t here;
+
+		set_block(s, &b, base);
+		make_keys(s, blocked, &b, pace);
+		here = least_turn(&b, s->farm->assigned + base, turn);
+		if (here >= least)
+			continue;
+		least = here;
+		for (best = base; turn[best - base] != here; best++)
+			;
+	}
+	return best;
 }
 
 uint32_t scan_round_robin(const struct scan *s)
 {
-	struct block b;
-	uint32_t blocked = s->blocked, best = SCAN_NONE;
-	uint64_t least = UINT64_MAX;
+	uint32_t blocked = s->blocked;
 
 	if (flags_of_filter(s->tags, &blocked))
 		return SCAN_NONE;
-	for (uint32_t base = 0; base < s->farm->count; base += BLOCK) {
-		const uint64_t *assigned = s->farm->assigned + base;
+	if (!s->keep_stale) {
+		uint32_t slot = longest_ago(s, blocked, HASTY);
 
-		set_block(s, &b, base);
-		make_keys(s, blocked, &b, false);
-		for (uint32_t i = 0; i < b.n; i++) {
-			uint64_t turn = assigned[i] | (uint64_t)(b.key[i] >= KEY_LAST) << 63;
-
-			if (b.key[i] != KEY_NONE && turn < least) {
-				least = turn;
-				best = base + i;
-			}
-		}
+		if (slot == SCAN_NONE || scan_eligible(s, slot))
+			return slot;
 	}
-	return best;
+	return longest_ago(s, blocked, CAREFUL);
 }
 
 bool scan_eligible(const struct scan *s, uint32_t slot)

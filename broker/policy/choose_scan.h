@@ -12,11 +12,11 @@
 
 struct scan {
 	const struct farm *farm;
-	uint32_t blocked;    /* farm flags of which none may be set */
-	uint32_t excused;    /* farm flags that make up for not being fresh */
-	uint32_t last;       /* farm flags that order a node last */
-	uint32_t fresh_from; /* heard_s from which on a node is fresh */
-	bool keep_stale;     /* a node that is not fresh counts, last */
+	uint32_t blocked;			/* farm flags of which none may be set */
+	uint32_t excused;			/* farm flags that make up for not being fresh */
+	uint32_t last;				/* farm flags that order a node last */
+	uint32_t fresh_from;			/* heard_s from which on a node is fresh */
+	bool keep_stale;			/* a node that is not fresh counts, last */
 	const struct tag_filter *tags, *forced; /* NULL = every node */
 };
 

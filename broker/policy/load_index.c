@@ -1,20 +1,21 @@
 /* SPDX-License-Identifier: ISC */
 /*
- * Every rule is an exact fraction of 10000 slv; the fractions are brought to one denominator and the
- * formula is evaluated there, so that the only rounding is the last one. What keeps 128 bits enough:
+ * Every rule is an exact fraction of 10000 slv; the fractions are brought to one denominator and
+ * the formula is evaluated there, so that the only rounding is the last one. What keeps 128 bits
+ * enough:
  *
  *   denominators   cpu and script 10^4 (14 bits each), memory 2^40 × 10^4 (54), sessions 2^20
  *   together       2^100; times the multiplier (2^20), 20 k + 3 and the 2 of the rounding: < 2^127
  *
- * Memory above 2^40 bytes is first halved until it fits (amounts are whole pages, so this loses nothing
- * below 2^52). Whether a rule is full is asked of the exact numbers.
+ * Memory above 2^40 bytes is first halved until it fits (amounts are whole pages, so this loses
+ * nothing below 2^52). Whether a rule is full is asked of the exact numbers.
  */
 #include "policy/load_index.h"
 
 __extension__ typedef unsigned __int128 wide;
 
 #define RULES 4
-#define OTHERS_WEIGHT 20u     /* the others count a twentieth of their mean */
+#define OTHERS_WEIGHT 20u /* the others count a twentieth of their mean */
 
 /* One rule: num / den of the way from its zero point to its full point; num < den unless full. */
 struct fraction {
@@ -69,7 +70,8 @@ static struct fraction memory_rule(const struct load_rule *rule, const struct no
 	return f;
 }
 
-static struct fraction sessions_rule(const struct provider_spec *rules, uint32_t max, uint32_t sessions)
+static struct fraction sessions_rule(
+	const struct provider_spec *rules, uint32_t max, uint32_t sessions)
 {
 	struct fraction f = {.present = true, .num = sessions, .den = max};
 
@@ -88,7 +90,8 @@ static struct load_rule_value display(bool on, const struct fraction *f)
 	if (f->full)
 		v.slv = LOAD_INDEX_MAX;
 	else if (f->present)
-		v.slv = (uint32_t)(((wide)f->num * LOAD_INDEX_MAX * 2 + f->den) / ((wide)f->den * 2));
+		v.slv = (uint32_t)(((wide)f->num * LOAD_INDEX_MAX * 2 + f->den) /
+				   ((wide)f->den * 2));
 	/* 10000 is what a full rule reads, and nothing else. */
 	if (!f->full && v.slv >= LOAD_INDEX_MAX)
 		v.slv = LOAD_INDEX_MAX - 1;
@@ -118,7 +121,8 @@ static uint32_t combine(const struct fraction rule[RULES], uint32_t multiplier)
 	}
 	others--;
 	sum -= worst;
-	/* slv = num / den, the 10000 of the index and that of the multiplier having cancelled out */
+	/* slv = num / den, the 10000 of the index and that of the multiplier having cancelled out
+	 */
 	num = multiplier * (others ? worst * OTHERS_WEIGHT * others + sum : worst);
 	den = common * (others ? OTHERS_WEIGHT * others : 1);
 	num = (num * 2 + den) / (den * 2);
@@ -151,10 +155,11 @@ bool load_index_compute(const struct provider_spec *rules, const struct node_spe
 	if (ret_detail) {
 		ret_detail->cpu = display(rules->cpu.on, &rule[0]);
 		ret_detail->memory = display(rules->memory.on, &rule[1]);
-		ret_detail->sessions = display(rules->sessions_rule && node->max_sessions, &rule[2]);
+		ret_detail->sessions =
+			display(rules->sessions_rule && node->max_sessions, &rule[2]);
 		ret_detail->load_script = display(rules->load_script_rule, &rule[3]);
 		ret_detail->missing = (rules->cpu.on && !rule[0].present) ||
-			(rules->memory.on && !rule[1].present);
+				      (rules->memory.on && !rule[1].present);
 	}
 	if (!present)
 		return false;

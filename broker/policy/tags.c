@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: ISC */
 /*
- * Tag requests. A request is a list; what it gives is decided on bits: the farm has given each tag a
- * bit, so a compiled filter matches a node by a few word operations. A tag that no node has, has no bit
- * and matches nothing.
+ * Tag requests. A request is a list; what it gives is decided on bits: the farm has given each tag
+ * a bit, so a compiled filter matches a node by a few word operations. A tag that no node has, has
+ * no bit and matches nothing.
  */
 #include "policy/tags.h"
 
@@ -71,7 +71,8 @@ static int add_text(struct tag_request *r, const char *start, const char *end, s
 	if (start == end)
 		return 0;
 	if ((size_t)(end - start) >= sizeof(item))
-		return err_set(e, -EINVAL, "tags: \"%.*s…\" is longer than a tag may be", 32, start);
+		return err_set(
+			e, -EINVAL, "tags: \"%.*s…\" is longer than a tag may be", 32, start);
 	memcpy(item, start, (size_t)(end - start));
 	item[end - start] = '\0';
 	return add_word(r, item, e);
@@ -117,12 +118,12 @@ const char *tag_request_denied(const struct tag_request *r, const struct tag_set
 	return NULL;
 }
 
-static void set_bit(uint64_t bits[FARM_TAG_WORDS], const struct farm *farm, const char *tag)
+static void set_bit(uint16_t bits[FARM_TAG_WORDS], const struct farm *farm, const char *tag)
 {
 	int bit = farm_find_tag(farm, tag);
 
 	if (bit >= 0)
-		bits[bit / 64] |= UINT64_C(1) << bit % 64;
+		bits[bit / FARM_TAG_BITS] |= (uint16_t)(1u << bit % FARM_TAG_BITS);
 }
 
 void tag_filter_compile(const struct tag_request *r, enum untagged_default untagged_default,
@@ -152,7 +153,7 @@ bool tag_filter_match(const struct tag_filter *filter, const struct farm *farm, 
 	bool match = farm->flags[slot] & FARM_TAGGED ? filter->tagged : filter->untagged;
 
 	for (uint32_t w = 0; w < farm->tag_words; w++) {
-		uint64_t bits = farm_tag_word(farm, slot, w);
+		uint16_t bits = farm_tag_word(farm, slot, w);
 
 		if (bits & filter->exclude[w])
 			return false;

@@ -30,7 +30,7 @@ const char *tag_request_denied(const struct tag_request *r, const struct tag_set
 struct tag_filter {
 	bool untagged; /* untagged nodes match */
 	bool tagged;   /* every tagged node matches (any) */
-	uint64_t include[FARM_TAG_WORDS], exclude[FARM_TAG_WORDS];
+	uint16_t include[FARM_TAG_WORDS], exclude[FARM_TAG_WORDS];
 };
 /* UNTAGGED_DEFAULT: what no request gives. */
 void tag_filter_compile(const struct tag_request *r, enum untagged_default untagged_default,
