@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: ISC */
 /*
- * Parsing lends strings from the json-c tree, which the heartbeat owns. One bad session entry costs itself
+ * json-c reads the message but for its sessions, which are read in place; the strings of both belong to the
+ * json-c tree that the heartbeat owns. One bad session entry costs itself
  * alone: a node must not vanish because one of its users has a strange name. A bad number costs the
  * whole message: a guessed load would send users to the wrong node.
  */
@@ -15,6 +16,7 @@
 #include "base/text.h"
 #include "wire/heartbeat_sessions.h"
 #include "wire/json.h"
+#include "wire/json_scan.h"
 #include "wire/names.h"
 #include "wire/user_key.h"
 
@@ -169,17 +171,44 @@ static int parse_logins(struct json_object *o, struct heartbeat *h, struct err *
 	return 0;
 }
 
-static int parse_rest(struct json_object *o, struct heartbeat *h, struct err *e)
+static void free_strings(struct json_object *o, void *strings)
 {
-	const char *version = NULL;
+	free(strings);
+}
+
+/* HOLE is where the array lies in DATA, if it is an array. */
+static int parse_sessions(struct json_object *o, const char *data, const struct json_hole *hole,
+	struct heartbeat *h, struct err *e)
+{
+	struct json_object *list = NULL;
+	char *strings = NULL;
+	bool found = false;
+	int r;
+
+	if (hole->len) {
+		r = heartbeat_parse_sessions(data + hole->at, hole->len, h, &strings, e);
+		json_object_set_userdata(o, strings, free_strings);
+		return r;
+	}
+	r = json_get_array(o, "sessions", SIZE_MAX, &list, &found, e);
+	if (r == 0 && !found)
+		h->sessions_complete = false;
+	return r;
+}
+
+static int parse_complete(struct json_object *o, struct heartbeat *h, struct err *e)
+{
 	bool found = false;
 	int r = json_get_bool(o, "sessions_complete", &h->sessions_complete, &found, e);
 
-	r = need(r, &found, "sessions_complete", e);
-	if (r == 0)
-		r = heartbeat_parse_sessions(o, h, e);
-	if (r == 0)
-		r = parse_logins(o, h, e);
+	return need(r, &found, "sessions_complete", e);
+}
+
+static int parse_rest(struct json_object *o, struct heartbeat *h, struct err *e)
+{
+	const char *version = NULL;
+	int r = parse_logins(o, h, e);
+
 	if (r == 0)
 		r = json_get_string(o, "agent_version", sizeof(h->agent_version) - 1, &version, NULL, e);
 	if (r == 0 && version)
@@ -190,12 +219,21 @@ static int parse_rest(struct json_object *o, struct heartbeat *h, struct err *e)
 int heartbeat_parse(const char *data, size_t len, struct heartbeat *ret, struct err *e)
 {
 	struct heartbeat h = {0};
-	int r = json_parse_object(data, len, &h.owner, e);
+	struct json_hole hole = {0};
+	int r = json_scan_hole(data, len, "sessions", &hole, e);
 
+	if (r == 0)
+		r = json_build(data, len, &hole, &h.owner, e);
+	if (r == 0 && !json_object_is_type(h.owner, json_type_object))
+		r = err_set(e, -EINVAL, "the JSON value is not an object");
 	if (r == 0)
 		r = parse_identity(h.owner, &h, e);
 	if (r == 0)
 		r = parse_metrics(h.owner, &h, e);
+	if (r == 0)
+		r = parse_complete(h.owner, &h, e);
+	if (r == 0)
+		r = parse_sessions(h.owner, data, &hole, &h, e);
 	if (r == 0)
 		r = parse_rest(h.owner, &h, e);
 	if (r < 0) {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: ISC */
 /*
- * The hottest part of a heartbeat: members are met in the order in which they were sent instead of being looked
- * up, and repeated ids are found pair by pair while there are few, by sorting when there are many.
+ * The hottest part of a heartbeat. The array is copied once and read in place; its strings stay in the
+ * copy. Repeated ids are found pair by pair while there are few, by sorting when there are many.
  */
 #include "wire/heartbeat_sessions.h"
 
@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
-#include "wire/json.h"
+#include "wire/json_slice.h"
 #include "wire/user_key.h"
 
 #define PAIRWISE_MAX 64
@@ -22,88 +22,74 @@ struct id {
 	size_t index;
 };
 
-static bool id_valid(struct json_object *v)
+static bool id_valid(const char *s, size_t len)
 {
-	const char *s;
-	int n;
-
-	if (!json_object_is_type(v, json_type_string))
+	if (len < 1 || len >= LIMIT_SESSION_ID_SIZE)
 		return false;
-	s = json_object_get_string(v);
-	n = json_object_get_string_len(v);
-	if (n < 1 || n >= LIMIT_SESSION_ID_SIZE)
-		return false;
-	for (int i = 0; i < n; i++)
+	for (size_t i = 0; i < len; i++)
 		if (s[i] <= ' ' || s[i] > '~')
 			return false;
 	return true;
 }
 
-static bool user_valid(struct json_object *v)
-{
-	return json_object_is_type(v, json_type_string) &&
-	       user_name_check(json_object_get_string(v), (size_t)json_object_get_string_len(v),
-		       NULL) == 0;
-}
-
 /* The client is only shown: what cannot be shown is unknown. */
-static const char *client_text(struct json_object *v)
+static const char *client_text(const char *s, size_t len)
 {
-	const char *s;
-
-	if (!json_object_is_type(v, json_type_string) ||
-		json_object_get_string_len(v) >= LIMIT_CLIENT_SIZE)
+	if (len >= LIMIT_CLIENT_SIZE)
 		return "";
-	s = json_object_get_string(v);
-	for (const char *p = s; *p; p++)
-		if ((unsigned char)*p < 0x20 || *p == 0x7f)
+	for (size_t i = 0; i < len; i++)
+		if ((unsigned char)s[i] < 0x20 || s[i] == 0x7f)
 			return "";
 	return s;
 }
 
-static bool state_valid(struct json_object *v, bool *ret_active)
-{
-	const char *s = json_object_is_type(v, json_type_string) ? json_object_get_string(v) : "";
+/* A session while its members come in. */
+struct draft {
+	struct heartbeat_session session;
+	bool has_state, bad;
+};
 
-	*ret_active = strcmp(s, "active") == 0;
-	return *ret_active || strcmp(s, "disconnected") == 0;
+/* A member whose value is a string. */
+static void take_string(struct draft *d, const char *key, const char *s, size_t len)
+{
+	if (strcmp(key, "id") == 0) {
+		d->bad = d->bad || !id_valid(s, len);
+		d->session.id = s;
+	} else if (strcmp(key, "user") == 0) {
+		d->bad = d->bad || user_name_check(s, len, NULL) < 0;
+		d->session.user = s;
+	} else if (strcmp(key, "state") == 0) {
+		d->has_state = true;
+		d->session.active = strcmp(s, "active") == 0;
+		d->bad = d->bad || (!d->session.active && strcmp(s, "disconnected") != 0);
+	} else if (strcmp(key, "client") == 0) {
+		d->session.client = client_text(s, len);
+	}
 }
 
-static int64_t since_value(struct json_object *v)
+/* *P is behind the brace of a session. The cursor always ends behind it, whatever it holds. */
+static bool parse_session(char **p, struct heartbeat_session *ret)
 {
-	int64_t since = json_object_is_type(v, json_type_int) ? json_object_get_int64(v) : 0;
+	struct draft d = {.session.client = ""};
+	size_t len;
 
-	return since > 0 ? since : 0;
-}
+	while (json_slice_next(p)) {
+		const char *key = json_slice_key(p, &len);
 
-static bool parse_session(struct json_object *o, struct heartbeat_session *ret)
-{
-	bool has_state = false;
+		if (**p == '"') {
+			const char *value = json_slice_string(p, &len);
 
-	*ret = (struct heartbeat_session){.client = ""};
-	if (!json_object_is_type(o, json_type_object))
-		return false;
-	json_object_object_foreach(o, key, v)
-	{
-		if (strcmp(key, "id") == 0) {
-			if (!id_valid(v))
-				return false;
-			ret->id = json_object_get_string(v);
-		} else if (strcmp(key, "user") == 0) {
-			if (!user_valid(v))
-				return false;
-			ret->user = json_object_get_string(v);
-		} else if (strcmp(key, "state") == 0) {
-			if (!state_valid(v, &ret->active))
-				return false;
-			has_state = true;
-		} else if (strcmp(key, "since") == 0) {
-			ret->since_ms = since_value(v);
-		} else if (strcmp(key, "client") == 0) {
-			ret->client = client_text(v);
+			take_string(&d, key, value, len);
+		} else if (strcmp(key, "since") == 0 && (**p == '-' || (**p >= '0' && **p <= '9'))) {
+			d.session.since_ms = json_slice_integer(p);
+		} else {
+			json_slice_skip(p);
 		}
 	}
-	return ret->id && ret->user && has_state;
+	if (d.session.since_ms < 0)
+		d.session.since_ms = 0;
+	*ret = d.session;
+	return !d.bad && d.session.id && d.session.user && d.has_state;
 }
 
 static struct id make_id(const struct heartbeat *h, size_t index)
@@ -181,33 +167,56 @@ static int drop_repeated(struct heartbeat *h)
 	return r;
 }
 
-int heartbeat_parse_sessions(struct json_object *o, struct heartbeat *h, struct err *e)
+/* Room for one more session. */
+static int grow(struct heartbeat *h, size_t *cap)
 {
-	struct json_object *list = NULL;
-	bool found;
-	size_t n;
-	int r = json_get_array(o, "sessions", SIZE_MAX, &list, &found, e);
+	size_t more = *cap ? *cap * 4 : 32;
+	struct heartbeat_session *sessions = reallocarray(h->sessions, more, sizeof(*sessions));
 
-	if (r < 0)
-		return r;
-	if (!found) {
-		h->sessions_complete = false;
-		return 0;
-	}
-	n = json_object_array_length(list);
-	if (n > LIMIT_SESSIONS)
-		return err_set(e, -E2BIG, "\"sessions\" has more than %d items", LIMIT_SESSIONS);
-	if (n == 0)
-		return 0;
-	h->sessions = malloc(n * sizeof(*h->sessions));
-	if (!h->sessions)
-		return err_errno(e, -ENOMEM, "could not read \"sessions\"");
-	for (size_t i = 0; i < n; i++) {
-		if (parse_session(json_object_array_get_idx(list, i), &h->sessions[h->session_count]))
+	if (!sessions)
+		return -ENOMEM;
+	h->sessions = sessions;
+	*cap = more;
+	return 0;
+}
+
+static int read_all(char *p, struct heartbeat *h)
+{
+	size_t cap = 0;
+
+	p++; /* the bracket */
+	while (json_slice_next(&p)) {
+		if (h->session_count + h->sessions_dropped == LIMIT_SESSIONS)
+			return -E2BIG;
+		if (h->session_count == cap && grow(h, &cap) < 0)
+			return -ENOMEM;
+		if (*p != '{') {
+			json_slice_skip(&p);
+			h->sessions_dropped++;
+			continue;
+		}
+		p++;
+		if (parse_session(&p, &h->sessions[h->session_count]))
 			h->session_count++;
 		else
 			h->sessions_dropped++;
 	}
-	r = drop_repeated(h);
+	return drop_repeated(h);
+}
+
+int heartbeat_parse_sessions(const char *json, size_t len, struct heartbeat *h, char **ret_strings,
+	struct err *e)
+{
+	char *copy = malloc(len + 1);
+	int r = -ENOMEM;
+
+	*ret_strings = copy;
+	if (copy) {
+		memcpy(copy, json, len);
+		copy[len] = '\0';
+		r = read_all(copy, h);
+	}
+	if (r == -E2BIG)
+		return err_set(e, r, "\"sessions\" has more than %d items", LIMIT_SESSIONS);
 	return r < 0 ? err_errno(e, r, "could not read \"sessions\"") : 0;
 }

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: ISC */
-/* The list of sessions of a heartbeat; called by heartbeat_parse alone. */
+/* The sessions of a heartbeat; called by heartbeat_parse alone. */
 #pragma once
 
 #include "wire/heartbeat.h"
 
-/* Fills sessions, session_count and sessions_dropped of H from "sessions" of O. No list at all cannot be
- * complete: sessions_complete is then cleared. 0, -EINVAL, -E2BIG or -ENOMEM. */
-int heartbeat_parse_sessions(struct json_object *o, struct heartbeat *h, struct err *e);
+/* Reads the array in LEN bytes of scanned JSON into sessions, session_count and sessions_dropped of H.
+ * *RET_STRINGS holds what the sessions point to (caller: free), also after a failure. 0, -E2BIG, -ENOMEM. */
+int heartbeat_parse_sessions(const char *json, size_t len, struct heartbeat *h, char **ret_strings,
+	struct err *e);

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "base/text.h"
+#include "wire/json_scan.h"
 #include "wire/limits.h"
 
 static void tokener_freep(struct json_tokener **t)
@@ -18,31 +19,49 @@ static void tokener_freep(struct json_tokener **t)
 		json_tokener_free(*t);
 }
 
-int json_parse(const char *data, size_t len, struct json_object **ret, struct err *e)
+/* Feeds LEN bytes; NULL and "continue" as long as the value is not whole. */
+static enum json_tokener_error feed(struct json_tokener *t, const char *data, size_t len,
+	struct json_object **ret)
+{
+	*ret = json_tokener_parse_ex(t, data, (int)len);
+	return json_tokener_get_error(t);
+}
+
+int json_build(const char *data, size_t len, const struct json_hole *hole, struct json_object **ret,
+	struct err *e)
 {
 	CLEANUP(tokener_freep) struct json_tokener *t = NULL;
-	struct json_object *o;
+	struct json_object *o = NULL;
 	enum json_tokener_error reason;
-	int r = json_scan(data, len, e);
 
-	if (r < 0)
-		return r;
 	/* One level for the scalar inside the deepest container, one because json-c counts from one. */
 	t = json_tokener_new_ex(LIMIT_JSON_DEPTH + 2);
 	if (!t)
 		return err_errno(e, -ENOMEM, "could not read JSON");
 	json_tokener_set_flags(t, JSON_TOKENER_STRICT);
-	o = json_tokener_parse_ex(t, data, (int)len);
-	reason = json_tokener_get_error(t);
-	if (reason == json_tokener_continue) {
+	if (hole && hole->len) {
+		size_t end = hole->at + hole->len - 1;
+
+		reason = feed(t, data, hole->at + 1, &o);
+		if (reason == json_tokener_continue)
+			reason = feed(t, data + end, len - end, &o);
+	} else {
+		reason = feed(t, data, len, &o);
 		/* A number that ends with the text: only the NUL tells json-c that it is whole. */
-		o = json_tokener_parse_ex(t, "", 1);
-		reason = json_tokener_get_error(t);
+		if (reason == json_tokener_continue)
+			reason = feed(t, "", 1, &o);
 	}
 	if (reason != json_tokener_success)
 		return err_set(e, -EINVAL, "invalid JSON: %s", json_tokener_error_desc(reason));
 	*ret = o;
 	return 0;
+}
+
+int json_parse(const char *data, size_t len, struct json_object **ret, struct err *e)
+{
+	int r = json_scan(data, len, e);
+
+	return r < 0 ? r : json_build(data, len, NULL, ret, e);
 }
 
 int json_parse_object(const char *data, size_t len, struct json_object **ret, struct err *e)

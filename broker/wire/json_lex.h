@@ -31,6 +31,9 @@ bool json_lex_string(struct json_lex *l, struct json_key *ret);
 bool json_lex_number(struct json_lex *l);
 bool json_lex_word(struct json_lex *l, const char *word);
 
+/* Decodes the escapes of LEN well-formed bytes in place; the new length. */
+size_t json_lex_unescape(char *s, size_t len);
+
 /* An order of keys in which equal strings, however escaped, are equal. */
 int json_key_compare(const char *data, const struct json_key *a, const struct json_key *b);
 

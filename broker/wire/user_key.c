@@ -80,13 +80,47 @@ static bool next_code_point(const char *p, size_t left, utf8proc_int32_t *ret, s
 	return true;
 }
 
+/* Most names: printable ASCII alone needs no look at Unicode. */
+static bool is_printable_ascii(struct slice s)
+{
+	bool ok = true;
+
+	for (size_t i = 0; i < s.len; i++)
+		ok = ok & (s.p[i] >= ' ') & (s.p[i] <= '~');
+	return ok;
+}
+
+static void trim_ascii(struct slice *s)
+{
+	while (s->len > 0 && *s->p == ' ') {
+		s->p++;
+		s->len--;
+	}
+	while (s->len > 0 && s->p[s->len - 1] == ' ')
+		s->len--;
+}
+
+static int check_length(size_t chars, struct err *e)
+{
+	if (chars == 0)
+		return err_set(e, -EINVAL, "the user name is empty");
+	if (chars > LIMIT_USER_CHARS)
+		return err_set(e, -EINVAL, "the user name is longer than %d characters",
+			LIMIT_USER_CHARS);
+	return 0;
+}
+
 /* Checks S and cuts the space around it off. */
 static int check_name(struct slice *s, struct err *e)
 {
-	const char *p = s->p, *end = p + s->len, *first = NULL, *last = p;
+	const char *p = s->p, *end = p + s->len, *first = NULL, *last = NULL;
 	size_t chars = 0, n;
 	utf8proc_int32_t c;
 
+	if (is_printable_ascii(*s)) {
+		trim_ascii(s);
+		return check_length(s->len, e);
+	}
 	for (; p < end; p += n) {
 		if (!next_code_point(p, (size_t)(end - p), &c, &n))
 			return err_set(e, -EINVAL, "the user name is not valid UTF-8");
@@ -100,15 +134,10 @@ static int check_name(struct slice *s, struct err *e)
 			first = p;
 		last = p + n;
 	}
-	if (!first)
-		return err_set(e, -EINVAL, "the user name is empty");
-	for (p = first; p < last; p++)
+	for (p = first; p && p < last; p++)
 		chars += ((unsigned char)*p & 0xc0) != 0x80;
-	if (chars > LIMIT_USER_CHARS)
-		return err_set(e, -EINVAL, "the user name is longer than %d characters",
-			LIMIT_USER_CHARS);
 	*s = (struct slice){first, (size_t)(last - first)};
-	return 0;
+	return check_length(chars, e);
 }
 
 int user_name_check(const char *input, size_t len, struct err *e)
