@@ -32,7 +32,10 @@ struct store_config {
 };
 
 /* What the store tells. Loading: begin, then rows (providers before pools and nodes, nodes before
- * sessions and tokens), then end; repeated in full after each reconnect. Strings live during the call only. */
+ * sessions and tokens), then end; repeated in full after each reconnect. What waited is written before, and what
+ * is written while it loads waits for its end: a loaded row is never older than what this dispatcher knows, but
+ * for the load of nodes heard here meanwhile. A load that fails half-way begins anew. Strings live during the
+ * call only. */
 struct store_handler {
 	void (*load_begin)(void *ctx);
 	void (*load_provider)(void *ctx, const struct provider_spec *spec);
@@ -43,16 +46,22 @@ struct store_handler {
 		const char *display, const char *client, bool active, int64_t since_ms, int64_t first_seen_ms);
 	/* CLUSTER_ID: the database's own identity of the cluster (UUID text). */
 	void (*load_end)(void *ctx, const char *cluster_id);
+	/* No database: the connection was lost, or (before the first load too) could not be made. Told again
+	 * while it stays so only when the reason changes. */
 	void (*lost)(void *ctx, const char *reason);
 	/* The database can be reached but must not be used: older or newer schema, missing rights.
 	 * Told before the first load_end: the program does not start. Later: as lost. */
 	void (*unusable)(void *ctx, const char *reason);
+	/* May be NULL. The database refused one row of a batch for its content; the row is gone. */
+	void (*warning)(void *ctx, const char *what);
 };
 
 int store_new(struct event_base *base, const struct store_config *config,
 	const struct store_handler *handler, void *ctx, struct store **ret, struct err *e);
 /* Starts connecting. */
 void store_start(struct store *s);
+/* Closes at once; what still waits is dropped (a barrier first, to have it written). Calls every DONE that is
+ * due. Not from inside a callback of the store. */
 void store_free(struct store *s);
 /* Whether the last load ended and the writing connection is up. */
 bool store_is_up(const struct store *s);
@@ -60,6 +69,7 @@ bool store_is_up(const struct store *s);
 int64_t store_oldest_wait_ms(const struct store *s);
 
 struct store_stats {
+	uint64_t rows_refused; /* lost for their content, see warning */
 	uint64_t batches, batch_rows, batch_retries, reconnects, events_written, events_dropped;
 	uint64_t queued_nodes, queued_events, queued_operations;
 	uint64_t last_batch_us, batch_us_total;
