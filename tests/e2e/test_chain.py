@@ -1,0 +1,210 @@
+# SPDX-License-Identifier: ISC
+"""Real agents on recorded trees → the dispatcher over TLS → PostgreSQL → answers."""
+
+import shutil
+import socket
+import sys
+import threading
+import time
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "lib"))
+# pylint: disable=wrong-import-position
+from harness import Agent, Authority, Suite, wait_until
+from harness.broker import Broker
+
+suite = Suite("chain")
+FRAMES = 400
+
+
+class Tree:
+    """A recorded machine of 4 CPUs, BUSY percent of CPU and MEMORY percent of 16 GiB in use."""
+
+    def __init__(self, scope, name, busy, memory):
+        self.dir = scope.dir / f"tree-{name}"
+        for folder in ("proc/net", "proc/sys/kernel/random", "run/systemd/sessions", "etc"):
+            (self.dir / folder).mkdir(parents=True)
+        shutil.copy("/proc/sys/kernel/random/uuid", self.dir / "proc/sys/kernel/random/boot_id")
+        total = 16 * 1024 * 1024
+        self.write("proc/meminfo", f"MemTotal: {total} kB\n"
+                   f"MemAvailable: {total * (100 - memory) // 100} kB\n")
+        self.write("etc/passwd", "root:x:0:0::/root:/bin/sh\nalice:x:1001:1001::/:/bin/sh\n")
+        self.write("proc/net/tcp", "  sl  local_address rem_address   st\n"
+                   "   0: 00000000:0D3D 00000000:0000 0A 00000000:00000000 00:00000000 00000000"
+                   "     0        0 1 1 0 100 0 0 10 0\n")
+        cpus = "".join(f"cpu{i} 0 0 0 0 0 0 0 0 0 0\n" for i in range(4))
+        for frame in range(FRAMES):
+            self.write("proc/stat" + (f".{frame}" if frame else ""),
+                       f"cpu {1000 + frame * busy} 0 0 {1000 + frame * (100 - busy)}"
+                       f" 0 0 0 0 0 0\n{cpus}")
+
+    def write(self, name, text):
+        (self.dir / name).write_text(text)
+
+    def login(self, user, number=1):
+        self.write(f"run/systemd/sessions/c{number}",
+                   f"UID=1001\nUSER={user}\nSTATE=active\nCLASS=user\nTYPE=x11\n"
+                   f"SERVICE=xrdp-sesman\nREALTIME={int(time.time())}000000\n")
+
+    def logout(self, number=1):
+        (self.dir / f"run/systemd/sessions/c{number}").unlink()
+
+
+class Chain:
+    def __init__(self, t):
+        self.t = t
+        authority = Authority(t)
+        certificate, key = authority.issue()
+        self.ca = authority.ca_file
+        self.broker = Broker(t, stale_after=4, listen={
+            "address": "127.0.0.1", "port": 0, "certificate": certificate, "key": key})
+        self.broker.farm()
+        self.agents = {}
+
+    def agent(self, name, tree, port=None, **more):
+        """Registers the node and starts its agent, trusting the CA or, every other time, the pin."""
+        made = self.broker.create("nodes", name=name, provider="farm", address=f"{name}.test")
+        token = self.t.write(f"{name}.token", made["token"] + "\n", mode=0o600)
+        state = self.t.dir / f"{name}.state"
+        state.mkdir()
+        trust = {"pin": [made["pin"]]} if len(self.agents) % 2 else {"ca_file": self.ca}
+        agent = Agent(self.t, {
+            "node": name, "token_file": token, "state_dir": state,
+            "dispatchers": [f"https://127.0.0.1:{port or self.broker.port}"],
+            "collect_interval": 1, "push_interval": 1, "cache_size": 3, **trust, **more,
+        }, root=tree.dir)
+        agent.start()
+        self.agents[name] = agent
+        return agent
+
+    def state(self, name):
+        return self.broker.admin.get(f"/api/v1/nodes/{name}").json["state"]
+
+    def wait_ok(self, *names):
+        for name in names:
+            wait_until(lambda n=name: self.state(n) == "ok", what=f"{name} is ok")
+
+
+@suite.test
+def from_a_machine_to_an_answer(t):
+    chain = Chain(t)
+    east, west = Tree(t, "east", 15, 30), Tree(t, "west", 60, 50)
+    chain.agent("east", east)
+    chain.agent("west", west)
+    chain.wait_ok("east", "west")
+    # 15 % and 30 of 95 %: worst 3158, other 1500; 60 % and 50 of 95 %: worst 6000, other 5263
+    wait_until(lambda: chain.broker.pg.psql(
+        "SELECT name, load_index FROM node JOIN node_load ON id = node_id ORDER BY name",
+        "termbroker") == "east|3233\nwest|6263", what="the indices in the database")
+    assert chain.broker.goes_to("alice") == ("east", "least_loaded")
+    west.login("alice")
+    wait_until(lambda: chain.broker.goes_to("alice") == ("west", "session"))
+    assert chain.broker.goes_to("bob") == ("east", "least_loaded")
+    west.logout()
+    wait_until(lambda: chain.broker.goes_to("alice") == ("east", "least_loaded"))
+    names = [row["event"] for row in chain.broker.events()]
+    assert names.count("user-login") == 1 and names.count("user-logout") == 1, names
+
+
+@suite.test
+def an_agent_that_is_killed_goes_on_where_it_was(t):
+    chain = Chain(t)
+    tree = Tree(t, "east", 15, 30)
+    agent = chain.agent("east", tree)
+    tree.login("alice")
+    chain.wait_ok("east")
+    wait_until(lambda: chain.broker.goes_to("alice") == ("east", "session"))
+    chain.broker.wait_event("user-login")
+    for _ in range(3):
+        agent.kill()
+        agent.start()
+        before = chain.broker.admin.get("/api/v1/nodes/east").json["heard_at"]
+        wait_until(lambda b=before: chain.broker.admin.get("/api/v1/nodes/east").json["heard_at"]
+                   > b)
+    agent.kill()
+    tree.login("bob", 2)  # while nobody looks
+    wait_until(lambda: chain.state("east") == "silent")
+    agent.start()
+    chain.wait_ok("east")
+    names = [(e["event"], e["params"].get("user")) for e in chain.broker.events()]
+    assert names.count(("user-login", "alice")) == 1, names
+    assert names.count(("user-login", "bob")) == 1, names
+
+
+class Wire:
+    """A TCP proxy that can be cut: what is under way stays open, and nothing passes."""
+
+    def __init__(self, scope, port):
+        self._target, self.cut = port, threading.Event()
+        self._server = socket.create_server(("127.0.0.1", 0))
+        self.port = self._server.getsockname()[1]
+        scope.defer(self._server.close)
+        threading.Thread(target=self._accept, daemon=True).start()
+
+    def _accept(self):
+        while True:
+            try:
+                near, _ = self._server.accept()
+            except OSError:
+                return
+            far = socket.create_connection(("127.0.0.1", self._target))
+            for pair in ((near, far), (far, near)):
+                threading.Thread(target=self._pump, args=pair, daemon=True).start()
+
+    def _pump(self, source, sink):
+        try:
+            while data := source.recv(65536):
+                if not self.cut.is_set():
+                    sink.sendall(data)
+        except OSError:
+            pass
+        source.close()
+        sink.close()
+
+
+@suite.test
+def a_cut_network_is_silence_and_heals(t):
+    chain = Chain(t)
+    wire = Wire(t, chain.broker.port)
+    chain.agent("east", Tree(t, "east", 15, 30), port=wire.port, cluster={"refresh_interval": 0})
+    chain.agent("west", Tree(t, "west", 60, 50))
+    chain.wait_ok("east", "west")
+    wire.cut.set()
+    wait_until(lambda: chain.state("east") == "silent")
+    assert chain.broker.goes_to("bob") == ("west", "least_loaded")
+    wire.cut.clear()
+    wait_until(lambda: chain.state("east") == "ok", 60)
+    assert chain.broker.goes_to("bob") == ("east", "least_loaded")
+
+
+@suite.test
+def a_revoked_token_is_told(t):
+    chain = Chain(t)
+    agent = chain.agent("east", Tree(t, "east", 15, 30))
+    chain.wait_ok("east")
+    chain.broker.change("tokens", "agent.east", revoked=True)
+    agent.process.wait_log("token")
+    wait_until(lambda: chain.state("east") == "silent")
+    chain.broker.wait_event("access-denied")
+    chain.broker.change("tokens", "agent.east", revoked=False)
+    wait_until(lambda: chain.state("east") == "ok", 60)
+
+
+@suite.test
+def this_machine_as_it_is(t):
+    chain = Chain(t)
+    made = chain.broker.create("nodes", name="here", provider="farm", address="127.0.0.1")
+    agent = Agent(t, {"node": "here", "dispatchers": [f"https://127.0.0.1:{chain.broker.port}"],
+                      "token_file": t.write("here.token", made["token"], mode=0o600),
+                      "state_dir": t.dir, "ca_file": chain.ca,
+                      "collect_interval": 1, "push_interval": 1})
+    agent.start()
+    wait_until(lambda: chain.state("here") in ("ok", "not_accepting", "full"))
+    shown = chain.broker.admin.get("/api/v1/nodes/here").json
+    with open("/proc/meminfo", encoding="ascii") as file:
+        total = int(file.readline().split()[1]) * 1024
+    assert 0 < shown["metrics"]["memory_total_bytes"] <= total, shown
+    wait_until(lambda: chain.broker.admin.get("/api/v1/nodes/here").json["load_index"] is not None)
+
+
+suite.main()

@@ -1,0 +1,244 @@
+# SPDX-License-Identifier: ISC
+"""What must not be lost or block when the database or the dispatcher is killed, stopped or full."""
+
+import sys
+import threading
+import time
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "lib"))
+# pylint: disable=wrong-import-position
+from harness import Client, Dispatcher, PrivatePostgres, ProcessError, Suite, deadline, wait_until
+from harness.broker import Broker
+
+suite = Suite("faults", timeout=240)
+
+
+def logins_in_database(broker):
+    """How often each user's login stands in the event table."""
+    rows = broker.pg.psql("SELECT params->>'user', count(*) FROM event WHERE name = 'user-login' "
+                          "GROUP BY 1", "termbroker")
+    return {user: int(count) for user, _, count in
+            (line.partition("|") for line in rows.splitlines())}
+
+
+class Storm:
+    """Nodes that report logins as fast as they are answered; knows which were acknowledged."""
+
+    def __init__(self, nodes):
+        self.acknowledged, self.unanswered = [], []
+        self._stop = threading.Event()
+        self._threads = [threading.Thread(target=self._run, args=(node,)) for node in nodes]
+        for thread in self._threads:
+            thread.start()
+
+    def _run(self, node):
+        client, number = node.broker.http(node.token), 0
+        while not self._stop.is_set():
+            number += 1
+            user = f"{node.name}-user{number}"
+            try:
+                answer = client.post("/api/v1/heartbeat", node.message(logins=[user]))
+            except OSError:
+                self.unanswered.append(user)
+                return
+            except Exception:  # http.client: the answer was cut short
+                self.unanswered.append(user)
+                return
+            (self.acknowledged if answer.status == 200 else self.unanswered).append(user)
+
+    def stop(self):
+        self._stop.set()
+        for thread in self._threads:
+            thread.join(deadline(30))
+            assert not thread.is_alive()
+
+
+@suite.test
+def nothing_acknowledged_is_lost_when_the_dispatcher_is_killed(t):
+    broker = Broker(t, stale_after=30)
+    nodes = broker.farm(*(f"n{i}" for i in range(8)))
+    for node in nodes:
+        node.up()
+    for turn in range(3):
+        storm = Storm(nodes)
+        wait_until(lambda s=storm: len(s.acknowledged) > 200)
+        broker.dispatcher.kill()
+        storm.stop()
+        assert storm.acknowledged
+        broker.start()
+        found = logins_in_database(broker)
+        lost = [user for user in storm.acknowledged if user not in found]
+        assert not lost, (turn, len(storm.acknowledged), lost[:5])
+
+
+@suite.test
+def nothing_acknowledged_is_lost_when_the_database_is_killed(t):
+    broker = Broker(t, fsync="on", stale_after=30)
+    nodes = broker.farm(*(f"n{i}" for i in range(8)))
+    for node in nodes:
+        node.up()
+    storm = Storm(nodes)
+    wait_until(lambda: len(storm.acknowledged) > 200)
+    broker.pg.kill()
+    before = len(storm.acknowledged)
+    broker.pg.start()
+    wait_until(lambda: len(storm.acknowledged) > before + 100, 60)
+    storm.stop()
+    found = logins_in_database(broker)
+    assert not [user for user in storm.acknowledged if user not in found]
+    twice = [user for user, count in found.items() if count != 1]
+    assert not twice, twice[:5]
+
+
+@suite.test
+def a_restart_of_the_database_is_survived(t):
+    broker = Broker(t, stale_after=30)
+    node, = broker.farm("n1")
+    node.session("alice")
+    node.up(logins=["alice"])
+    broker.pg.stop()
+    wait_until(lambda: broker.admin.get("/api/v1/status").json["database"] == "down")
+    assert broker.goes_to("alice") == ("n1", "session"), "answers go on from memory"
+    assert broker.goes_to("bob")[1] == "least_loaded"
+    answer = broker.admin.patch("/api/v1/nodes/n1", {"port": 3390})
+    assert (answer.status, answer.code) == (503, "database_unavailable"), answer
+    assert broker.admin.get("/healthz").status == 200
+    ready = broker.admin.get("/readyz")
+    assert ready.status == 200 and "degraded" in ready.text, ready
+    broker.pg.start()
+    wait_until(lambda: broker.admin.get("/api/v1/status").json["database"] == "up", 40)
+    broker.change("nodes", "n1", port=3390)
+    names = [row["event"] for row in broker.events()]
+    assert "database-lost" in names and "database-back" in names, names
+    assert names.count("node-chosen") == 1, "what was journalled meanwhile is written once"
+
+
+@suite.test
+def a_frozen_database_does_not_stop_the_loop(t):
+    broker = Broker(t, stale_after=60)
+    node, = broker.farm("n1")
+    node.up()
+    broker.pg.freeze()
+    slowest = 0.0
+    end = time.monotonic() + deadline(8)  # longer than the time after which it is given up
+    while time.monotonic() < end:
+        for path in ("/healthz", "/metrics"):
+            start = time.monotonic()
+            answer = broker.admin.get(path)
+            slowest = max(slowest, time.monotonic() - start)
+            assert answer.status == 200, answer
+        node.beat()
+        assert broker.goes_to("bob") == ("n1", "least_loaded")
+    assert slowest < deadline(1), slowest
+    wait_until(lambda: broker.admin.get("/api/v1/status").json["database"] == "down")
+    broker.pg.thaw()
+    wait_until(lambda: broker.admin.get("/api/v1/status").json["database"] == "up", 40)
+    broker.change("nodes", "n1", port=3390)
+
+
+@suite.test
+def changes_made_meanwhile_are_seen_after_a_reconnect(t):
+    broker = Broker(t, stale_after=60)
+    one, two = broker.farm("one", "two")
+    one.up(cpu=1)
+    two.up(cpu=50)
+    broker.pg.stop()
+    wait_until(lambda: broker.admin.get("/api/v1/status").json["database"] == "down")
+    broker.pg.start()
+    wait_until(lambda: broker.admin.get("/api/v1/status").json["database"] == "up", 40)
+    broker.pg.psql("UPDATE node SET mode = 'disabled', mode_reason = 'x' WHERE name = 'one'",
+                   "termbroker")
+    broker.pg.restart()
+    wait_until(lambda: one.state() == "disabled", 40)
+    assert broker.goes_to("bob")[0] == "two"
+
+
+def start_and_fail(broker, *words):
+    """The dispatcher must give up at once and say WORDS."""
+    dispatcher = Dispatcher(broker.scope, broker.settings)
+    done = dispatcher.run()
+    assert done.returncode == 1, done
+    for word in words:
+        assert word in done.stderr, (word, done.stderr)
+
+
+@suite.test
+def a_missing_database_is_named(t):
+    broker = Broker(t, start=False)
+    broker.settings["database"] = {"connection": broker.pg.dsn("nowhere", "termbrokerd")}
+    start_and_fail(broker, 'database "nowhere" does not exist')
+
+
+@suite.test
+def another_version_of_the_schema_is_refused(t):
+    broker = Broker(t, start=False)
+    newest = broker.pg.psql("SELECT max(version) FROM schema_migration", "termbroker")
+    broker.pg.psql("INSERT INTO schema_migration (version, name, sha256) "
+                   "VALUES (9999, '9999-future.sql', sha256(''))", "termbroker")
+    start_and_fail(broker, "9999", "newer")
+    done = broker.dispatcher.run("--migrate")
+    assert done.returncode == 1 and "newer" in done.stderr, done
+    broker.pg.psql(f"DELETE FROM schema_migration WHERE version IN (9999, {newest})", "termbroker")
+    start_and_fail(broker, "termbroker db migrate", newest)
+
+
+@suite.test
+def an_empty_database_is_named(t):
+    broker = Broker(t, start=False)
+    broker.pg.bootstrap("empty")
+    broker.settings["database"] = {"connection": broker.pg.dsn("empty", "termbrokerd")}
+    start_and_fail(broker, "termbroker db migrate")
+
+
+@suite.test
+def a_connection_limit_is_waited_out(t):
+    broker = Broker(t, start=False)
+    broker.pg.psql("ALTER ROLE termbrokerd CONNECTION LIMIT 0")
+    broker.dispatcher.start(ready="too many connections")
+    assert Client(unix=broker.socket).get("/healthz").status == 200
+    assert Client(unix=broker.socket).get("/readyz").status == 503
+    broker.pg.psql("ALTER ROLE termbrokerd CONNECTION LIMIT -1")
+    broker.dispatcher.process.wait_log(r"\bready\b", 40)
+    broker.connect()
+    broker.farm("n1")
+
+
+@suite.test
+def a_full_disk_under_the_log_ends_nothing(t):
+    broker = Broker(t, journal={"file": "/dev/full", "level": "debug"})
+    node, = broker.farm("n1")
+    node.up()
+    assert broker.goes_to("bob")[0] == "n1"
+    broker.wait_event("node-chosen")
+    lost = [line for line in broker.admin.get("/metrics").text.splitlines()
+            if line.startswith("termbroker_journal_lost")]
+    assert lost and float(lost[0].split()[-1]) > 0, lost
+
+
+@suite.test
+def two_migrations_at_once_and_twice(t):
+    broker = Broker(t, start=False)
+    broker.pg.bootstrap("again")
+    settings = dict(broker.settings)
+    settings["database"] = {"connection": broker.pg.dsn("again", "termbrokerd"),
+                            "migration": broker.pg.dsn("again", "termbroker_owner")}
+    said = []
+
+    def migrate():
+        try:
+            said.append(Dispatcher(broker.scope, settings).migrate())
+        except ProcessError as error:
+            said.append(error)
+    threads = [threading.Thread(target=migrate) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not [s for s in said if isinstance(s, Exception)], said
+    assert len([s for s in said if "applied 0001" in s]) == 1, said
+    assert PrivatePostgres.psql(broker.pg, "SELECT count(*) > 0 FROM schema_migration",
+                                "again") == "t"
+
+
+suite.main()

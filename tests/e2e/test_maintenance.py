@@ -1,0 +1,167 @@
+# SPDX-License-Identifier: ISC
+"""Silence, drain, grace and alarms: what takes a node out, and what brings it back."""
+
+import socket
+import sys
+import time
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "lib"))
+# pylint: disable=wrong-import-position
+from harness import Suite, free_port, wait_until
+from harness.broker import Broker
+
+suite = Suite("maintenance")
+
+
+def keep_beating(nodes, until, seconds=20):
+    """Heartbeats of NODES, twice a second at most, until UNTIL() is true."""
+    last = [0.0]
+
+    def turn():
+        if time.monotonic() - last[0] > 0.4:
+            last[0] = time.monotonic()
+            for node in nodes:
+                node.beat()
+        return until()
+    wait_until(turn, seconds, what=until)
+
+
+@suite.test
+def a_silent_node_goes_and_comes_back_by_itself(t):
+    broker = Broker(t)
+    quiet, loud = broker.farm("quiet", "loud")
+    for node in (quiet, loud):
+        node.up()
+    assert quiet.state() == "ok"
+    keep_beating([loud], lambda: quiet.state() == "silent")
+    assert {broker.goes_to(f"u{i}")[0] for i in range(20)} == {"loud"}
+    row = broker.wait_event("node-silent")
+    assert row["node"] == "quiet" and row["level"] == "WARNING", row
+    assert "quiet" in broker.dispatcher.log()
+    reply = quiet.beat()
+    assert reply["maintenance"] is True and quiet.state() == "silent", "one heartbeat is not enough"
+    reply = quiet.beat()
+    assert reply["maintenance"] is False and quiet.state() == "ok"
+    broker.wait_event("node-heard")
+
+
+@suite.test
+def a_drain_outlives_heartbeats_and_restarts(t):
+    broker = Broker(t)
+    one, two = broker.farm("one", "two")
+    one.session("alice")
+    one.up(cpu=1)
+    two.up(cpu=50)
+    broker.maintenance("nodes", "one", "drain", "new kernel")
+    assert broker.goes_to("bob")[0] == "two"
+    assert broker.goes_to("alice") == ("one", "session"), "a reconnect is not a new user"
+    one.beat()
+    one.boot_id = "11111111-2222-3333-4444-555555555555"  # the machine was rebooted
+    one.beat()
+    assert one.state() == "drain"
+    broker.dispatcher.kill()
+    broker.start()
+    assert one.state() == "drain"
+    shown = broker.admin.get("/api/v1/nodes/one").json
+    assert shown["mode"] == "drain" and shown["mode_reason"] == "new kernel", shown
+    row = broker.wait_event("maintenance")
+    assert row["params"]["reason"] == "new kernel" and row["params"]["mode"] == "drain", row
+    broker.maintenance("nodes", "one", "disabled", "gone")
+    assert broker.goes_to("alice")[0] == "two"
+    broker.maintenance("nodes", "one", "enabled", "")
+    assert broker.goes_to("alice") == ("one", "session")
+
+
+@suite.test
+def pools_and_providers_have_maintenance_too(t):
+    broker = Broker(t)
+    node, = broker.farm("n1")
+    node.session("alice")
+    node.up()
+    for kind, name in (("pools", "office"), ("providers", "farm")):
+        broker.maintenance(kind, name, "drain")
+        assert broker.goes_to("alice") == ("n1", "session")
+        assert broker.refused("bob") == "pool_maintenance"
+        broker.maintenance(kind, name, "disabled")
+        assert broker.refused("alice") == "pool_maintenance"
+        broker.maintenance(kind, name, "enabled")
+        assert broker.goes_to("bob")[0] == "n1"
+    answer = broker.admin.put("/api/v1/nodes/n1/maintenance", {"mode": "drain"})
+    assert answer.status == 400 and "reason" in answer.text, answer
+    answer = broker.admin.put("/api/v1/nodes/n1/maintenance", {"mode": "asleep", "reason": "x"})
+    assert answer.status == 400 and "asleep" in answer.text, answer
+
+
+@suite.test
+def a_dispatcher_that_just_started_waits_before_it_judges(t):
+    broker = Broker(t, stale_after=4)
+    one, two = broker.farm("one", "two")
+    one.up(cpu=1)
+    two.up(cpu=90)
+    broker.dispatcher.kill()
+    broker.start()
+    # both count by their last known index, until one that was heard is preferred
+    assert broker.goes_to("alice")[0] == "one"
+    two.beat(cpu=90)
+    assert broker.goes_to("alice")[0] == "two", "unheard since the start come last"
+    assert broker.admin.get("/api/v1/status").json["grace"] is True
+    keep_beating([two], lambda: one.state() == "silent")
+    assert broker.admin.get("/api/v1/status").json["grace"] is False
+
+
+@suite.test
+def more_than_half_silent_is_one_alarm(t):
+    broker = Broker(t)
+    nodes = broker.farm("a", "b", "c", "d")
+    for node in nodes:
+        node.up()
+    keep_beating(nodes[:1], lambda: all(n.state() == "silent" for n in nodes[1:]))
+    row = broker.wait_event("mass-silence")
+    assert row["params"]["nodes"] == "4", row
+    keep_beating(nodes, lambda: all(n.state() == "ok" for n in nodes))
+    assert len([e for e in broker.events() if e["event"] == "mass-silence"]) == 1
+    broker.change("providers", "farm", on_mass_silence="keep")
+    wait_until(lambda: nodes[0].state() == "silent")
+    wait_until(lambda: broker.ask("bob").status == 200, what="the last known indices serve")
+
+
+@suite.test
+def a_live_session_on_a_silent_node_is_kept_while_its_port_answers(t):
+    broker = Broker(t)
+    broker.farm()
+    port = free_port()
+    home = broker.node("home", address="127.0.0.1", port=port)
+    other = broker.node("other")
+    home.session("alice")
+    home.up()
+    listener = socket.create_server(("127.0.0.1", port))
+    keep_beating([other], lambda: home.state() == "silent")
+    assert broker.goes_to("alice") == ("home", "session")
+    listener.close()
+    # the probe's result is kept for 10 s
+    keep_beating([other], lambda: broker.goes_to("alice")[0] == "other", seconds=30)
+    row = broker.wait_event("session-suspended")
+    assert row["node"] == "home" and row["pool"] == "office", row
+    home.beat()
+    home.beat()
+    assert broker.goes_to("alice") == ("home", "session"), "suspended, not deleted"
+
+
+@suite.test
+def a_node_without_a_listener_or_metrics_takes_nobody(t):
+    broker = Broker(t)
+    node, = broker.farm("n1")
+    node.up(accepting=False)
+    assert node.state() == "not_accepting"
+    assert broker.refused() == "no_metrics"
+    node.beat(cpu=None, memory=None)
+    assert node.state() == "stale"
+    assert broker.refused() == "no_metrics"
+    node.beat(cpu=None, memory=5)
+    assert broker.goes_to()[0] == "n1"
+    shown = broker.admin.get("/api/v1/nodes/n1").json
+    assert shown["missing_metrics"] is True, shown
+
+
+suite.main()

@@ -1,0 +1,146 @@
+# SPDX-License-Identifier: ISC
+"""Starting, reloading and stopping the dispatcher: each mistake is named before anything serves."""
+
+import os
+import socket
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "lib"))
+# pylint: disable=wrong-import-position
+from harness import Authority, Client, Dispatcher, Suite, wait_until
+from harness.broker import Broker
+
+suite = Suite("start")
+
+
+@suite.setup
+def one_database(scope):
+    return Broker(scope, start=False)
+
+
+def settings(t, **more):
+    """A configuration for T that uses the shared database."""
+    merged = dict(t.shared.settings)
+    merged["admin_socket"] = {"path": t.dir / "admin.sock", "group": ""}
+    merged["journal"] = {"file": t.dir / "journal.log", "level": "debug"}
+    merged.update(more)
+    return merged
+
+
+def says(t, *words, **more):
+    """Both --check-config (where it can know) and the start must fail with WORDS."""
+    dispatcher = Dispatcher(t, settings(t, **more))
+    done = dispatcher.run()
+    assert done.returncode == 1, done
+    for word in words:
+        assert word in done.stderr, (word, done.stderr)
+    assert "ready" not in done.stderr
+    return dispatcher
+
+
+@suite.test
+def an_unknown_key_or_a_wrong_type(t):
+    checked = says(t, "colour", colour="red").check_config()
+    assert checked.returncode == 1 and "colour" in checked.stderr and ":" in checked.stderr
+    says(t, "stale_after", stale_after="soon")
+
+
+@suite.test
+def a_certificate_that_cannot_be_used(t):
+    authority = Authority(t)
+    certificate, key = authority.issue()
+    other_certificate, _ = authority.issue("other")
+    old, old_key = authority.issue("old", expired=True)
+    tls = {"address": "127.0.0.1", "port": 0}
+    for files, word in (((t.dir / "none.pem", key), "none.pem"),
+                        ((certificate, t.dir / "none.key"), "none.key"),
+                        ((other_certificate, key), str(other_certificate)),
+                        ((old, old_key), "expired")):
+        listen = {**tls, "certificate": files[0], "key": files[1]}
+        checked = says(t, word, listen=listen).check_config()
+        assert checked.returncode == 1 and word in checked.stderr, checked
+    listen = {**tls, "certificate": certificate, "key": key}
+    dispatcher = Dispatcher(t, settings(t, listen=listen))
+    assert dispatcher.check_config().returncode == 0
+    dispatcher.start()
+    url = Client(unix=t.dir / "admin.sock").get("/api/v1/topology").json["dispatchers"][0]["url"]
+    with Client(port=int(url.rpartition(":")[2]), ca=authority.ca_file) as client:
+        assert client.get("/healthz").status == 200
+    # a reload takes a new certificate, and refuses a bad one without losing the old
+    new, new_key = authority.issue("new", hosts=("localhost", "127.0.0.1", "new.example"))
+    dispatcher.settings["listen"] = {**listen, "certificate": new, "key": new_key}
+    dispatcher.write_config()
+    dispatcher.reload()
+    dispatcher.process.wait_log("reloaded")
+    with Client(port=int(url.rpartition(":")[2]), ca=authority.ca_file) as client:
+        client.connection.connect()
+        names = client.connection.sock.getpeercert()["subjectAltName"]
+        assert ("DNS", "new.example") in names, names
+    dispatcher.settings["listen"]["certificate"] = old
+    dispatcher.write_config()
+    dispatcher.reload()
+    dispatcher.process.wait_log("the old configuration stays")
+    with Client(port=int(url.rpartition(":")[2]), ca=authority.ca_file) as client:
+        assert client.get("/healthz").status == 200
+
+
+@suite.test
+def a_port_in_use(t):
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        says(t, str(port), "in use", listen={"address": "127.0.0.1", "port": port, "tls": False})
+
+
+@suite.test
+def a_socket_that_another_dispatcher_holds(t):
+    Dispatcher(t, settings(t)).start()
+    says(t, "admin.sock")
+    # one that was left behind by a killed process is no obstacle
+    path = t.dir / "left.sock"
+    left = socket.socket(socket.AF_UNIX)
+    left.bind(os.fspath(path))
+    left.close()
+    dispatcher = Dispatcher(t, settings(t, admin_socket={"path": path, "group": ""},
+                                        journal={"file": t.dir / "j2.log"}))
+    dispatcher.start()
+
+
+@suite.test
+def a_log_file_that_cannot_be_opened(t):
+    says(t, "nowhere/journal.log", journal={"file": t.dir / "nowhere" / "journal.log"})
+
+
+@suite.test
+def the_log_is_reopened_and_its_language_changed(t):
+    dispatcher = Dispatcher(t, settings(t))
+    dispatcher.start()
+    file = t.dir / "journal.log"
+    wait_until(lambda: "dispatcher-started" in file.read_text())
+    file.rename(t.dir / "journal.log.1")
+    dispatcher.settings["log_language"] = "ru"
+    dispatcher.write_config()
+    dispatcher.reload()
+    wait_until(file.exists)
+    client = Client(unix=t.dir / "admin.sock")
+    assert client.post("/api/v1/providers", {"name": "reopened"}).status == 201
+    wait_until(lambda: "admin-created" in file.read_text())
+    assert "создан" in file.read_text(), file.read_text()
+    dispatcher.settings["log_language"] = "de"
+    dispatcher.write_config()
+    dispatcher.reload()
+    dispatcher.process.wait_log("none of en, ru")
+    assert client.get("/healthz").status == 200
+
+
+@suite.test
+def a_stop_writes_what_is_queued(t):
+    dispatcher = Dispatcher(t, settings(t, name="stopping"))
+    dispatcher.start()
+    assert dispatcher.stop() in (0, None)
+    count = t.shared.pg.psql("SELECT count(*) FROM event WHERE name = 'dispatcher-stopped' "
+                             "AND params->>'dispatcher' = 'stopping'", "termbroker")
+    assert count == "1", count
+
+
+suite.main()
