@@ -205,8 +205,8 @@ static void set_easy(struct http *h, const struct http_options *o)
 	curl_easy_setopt(c, CURLOPT_HTTP_VERSION, (long)CURL_HTTP_VERSION_1_1);
 	curl_easy_setopt(c, CURLOPT_PROTOCOLS_STR, "https");
 	curl_easy_setopt(c, CURLOPT_FOLLOWLOCATION, 0L);
-	curl_easy_setopt(c, CURLOPT_PROXY, "");	      /* also no variable of the environment */
-	curl_easy_setopt(c, CURLOPT_MAXAGE_CONN, 0L); /* kept however long the push interval is */
+	curl_easy_setopt(c, CURLOPT_PROXY, "");		 /* also no variable of the environment */
+	curl_easy_setopt(c, CURLOPT_MAXAGE_CONN, 7200L); /* longer than any push interval */
 	curl_easy_setopt(c, CURLOPT_SSLVERSION, (long)CURL_SSLVERSION_TLSv1_2);
 	curl_easy_setopt(c, CURLOPT_BUFFERSIZE, 16384L);
 	set_trust(h, o);

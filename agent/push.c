@@ -223,7 +223,8 @@ static void take_reply(struct push *p, const struct http_result *r)
 	p->maintenance = reply.maintenance;
 	if (reply.has_load_index)
 		log_debug("pushed; load index %u slv", reply.load_index);
-	learn(p, &reply.topology);
+	if (reply.topology.cluster_id[0])
+		learn(p, &reply.topology);
 }
 
 /* `code` and `detail` of an RFC 9457 answer, or "" where it is none. */

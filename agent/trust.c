@@ -31,6 +31,7 @@ static const char *certificate_fault(long verify)
 	case X509_V_ERR_CERT_REVOKED:
 		return "the dispatcher's certificate is revoked: replace it there";
 	case X509_V_OK:
+	case X509_V_ERR_UNSPECIFIED: /* curl's word for "the chain is good, not yet the name" */
 	case X509_V_ERR_HOSTNAME_MISMATCH:
 	case X509_V_ERR_IP_ADDRESS_MISMATCH:
 		return "the dispatcher's certificate is for another name: put the name that is in "
