@@ -22,3 +22,10 @@ int err_prefix(struct err *e, int code, const char *fmt, ...) __attribute__((for
 
 /* err_set with ": REASON" appended, the reason being strerror(-CODE). CODE is a negative errno. */
 int err_errno(struct err *e, int code, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
+
+#ifdef __clang_analyzer__
+/* The analyzer looks at one file at a time: this shows it that CODE comes back. */
+#define err_set(e, code, ...) ((void)(err_set)(e, code, __VA_ARGS__), (code))
+#define err_prefix(e, code, ...) ((void)(err_prefix)(e, code, __VA_ARGS__), (code))
+#define err_errno(e, code, ...) ((void)(err_errno)(e, code, __VA_ARGS__), (code))
+#endif
