@@ -436,6 +436,8 @@ bool command_choice_valid(const char *choices, const char *word)
 {
 	size_t len = strlen(word);
 
+	if (strchr(word, '|'))
+		return false;
 	for (const char *p = choices; len > 0 && p; p = strchr(p, '|')) {
 		p += *p == '|';
 		if (strncmp(p, word, len) == 0 && (p[len] == '|' || p[len] == '\0'))

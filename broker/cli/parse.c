@@ -121,7 +121,7 @@ static int unknown_option(const struct command *c, const char *word, struct fail
 		suggestion_consider(&s, command_global_options()[i]->name);
 	fail(f, CLI_USAGE, "there is no option \"%s\" here", word);
 	if (suggestion_found(&s))
-		return fail_hint(f, "did you mean --%s?", suggestion_text(&s));
+		return fail_hint(f, "did you mean --%s?", suggestion_first(&s));
 	return c ? with_usage(c, f) : (int)f->code;
 }
 

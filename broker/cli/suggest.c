@@ -84,6 +84,11 @@ bool suggestion_found(const struct suggestion *s)
 	return s->count > 0;
 }
 
+const char *suggestion_first(const struct suggestion *s)
+{
+	return s->count > 0 ? s->best[0].name : "";
+}
+
 const char *suggestion_text(struct suggestion *s)
 {
 	size_t used = 0;

@@ -23,5 +23,7 @@ void suggestion_start(struct suggestion *s, const char *wanted);
 /* NAME (NULL: ignored) is one that exists. */
 void suggestion_consider(struct suggestion *s, const char *name);
 bool suggestion_found(const struct suggestion *s);
+/* The nearest name, "" if none is near. */
+const char *suggestion_first(const struct suggestion *s);
 /* "a", "a or b", "a, b or c": quoted. Valid as long as S. */
 const char *suggestion_text(struct suggestion *s);
