@@ -53,24 +53,27 @@ static const char *text_of(struct json_object *o, const char *key)
 
 /* ---- nearest names ---- */
 
-/* What kind of thing was not found, and its name as it was typed. */
-static const char *missing_noun(const struct cli *c, const char *code, const char **ret_name)
+/* "there is no NOUN "NAME"": what the reason says was not found. NULL if it says no such thing. */
+static const char *missing_noun(const char *detail, char ret_name[LIMIT_NAME_SIZE])
 {
-	const struct command *command = c->inv.command;
+	static const char *const nouns[] = {"provider", "pool", "node", "token"};
 
-	for (unsigned i = 0; i < c->inv.option_count; i++) {
-		const struct option_def *def = c->inv.options[i].def;
+	for (size_t i = 0; i < sizeof(nouns) / sizeof(nouns[0]); i++) {
+		char text[64];
+		const char *found;
+		size_t len;
 
-		if (def->names && strncmp(code, def->names, strlen(def->names)) == 0) {
-			*ret_name = c->inv.options[i].value;
-			return def->names;
-		}
-	}
-	for (unsigned i = 0; i < COMMAND_ARGS_MAX && command->args[i].name; i++) {
-		if (command->args[i].names) {
-			*ret_name = c->inv.args[i];
-			return command->args[i].names;
-		}
+		snprintf(text, sizeof(text), "there is no %s \"", nouns[i]);
+		found = strstr(detail, text);
+		if (!found)
+			continue;
+		found += strlen(text);
+		len = strcspn(found, "\"");
+		if (len >= LIMIT_NAME_SIZE)
+			return NULL;
+		memcpy(ret_name, found, len);
+		ret_name[len] = '\0';
+		return nouns[i];
 	}
 	return NULL;
 }
@@ -91,19 +94,15 @@ static void suggest_from(struct suggestion *s, struct cli *c, const char *noun)
 		api_items(answer, &items, &ignored) == 0) {
 		for (size_t i = 0; i < json_object_array_length(items); i++)
 			suggestion_consider(
-				s, text_of(json_object_array_get_idx(items, i),
-					   strcmp(noun, "session") == 0 ? "id" : "name"));
+				s, text_of(json_object_array_get_idx(items, i), "name"));
 	}
 	response_deinit(&response);
 }
 
-static int advise_names(struct cli *c, const char *code, struct failure *f)
+static int advise_names(struct cli *c, const char *noun, const char *name, struct failure *f)
 {
-	const char *name = NULL, *noun = missing_noun(c, code, &name);
 	struct suggestion s;
 
-	if (!noun)
-		return f->code;
 	suggestion_start(&s, name);
 	suggest_from(&s, c, noun);
 	if (suggestion_found(&s))
@@ -113,9 +112,9 @@ static int advise_names(struct cli *c, const char *code, struct failure *f)
 
 /* ---- what to do next ---- */
 
-static int advise_denied(struct cli *c, long status, struct failure *f)
+static int advise_denied(struct cli *c, long status, const char *code, struct failure *f)
 {
-	const char *role = c->inv.command->role;
+	const char *role = strcmp(code, "admin_required") == 0 ? "admin" : c->inv.command->role;
 
 	if (!c->settings.url)
 		return fail_hint(f,
@@ -149,32 +148,34 @@ static const struct {
 		"heard"},
 	{"no_tag_match", "termbroker node list shows the tags there are"},
 	{"tag_denied", "termbroker pool show tells the tags that the pool allows"},
+	{"pool_denied",
+		"the token may not ask for this pool; termbroker token list shows what it may"},
 	{"no_nodes", "register one: termbroker node add NAME --provider P --address A"},
 	{"pool_maintenance", "termbroker pool list and provider list tell the reason"},
 	{"name_taken", "choose another name, or change the one that is there with \"set\""},
 	{"address_taken", "termbroker node list shows which node has it"},
 	{"node_has_sessions", "drain it first (maintenance NAME drain), or remove it with --force"},
 	{"in_use", "remove or move what belongs to it first: termbroker node list and pool list"},
+	{"node_alive", "the session is reported by its node now; it ends when the user logs off"},
 	{"database_unavailable", "the dispatcher goes on by itself meanwhile; its log tells why"},
 };
 
-static int advise(struct cli *c, long status, const char *code, struct failure *f)
+static int advise(
+	struct cli *c, long status, const char *code, const char *detail, struct failure *f)
 {
+	char name[LIMIT_NAME_SIZE];
+	const char *noun = missing_noun(detail, name);
+
+	if (noun)
+		return advise_names(c, noun, name, f);
 	for (size_t i = 0; i < sizeof(hints) / sizeof(hints[0]); i++)
 		if (strcmp(hints[i].code, code) == 0)
 			return fail_hint(f, "%s", hints[i].hint);
-	if (strlen(code) > 8 && strcmp(code + strlen(code) - 8, "_unknown") == 0)
-		return advise_names(c, code, f);
-	switch (f->code) {
-	case CLI_NOT_FOUND:
-		return advise_names(c, code, f);
-	case CLI_DENIED:
-		return advise_denied(c, status, f);
-	case CLI_UNREACHABLE:
+	if (f->code == CLI_DENIED)
+		return advise_denied(c, status, code, f);
+	if (f->code == CLI_UNREACHABLE)
 		return fail_hint(f, "try again in a moment; the dispatcher's log tells why");
-	default:
-		return f->code;
-	}
+	return (int)f->code;
 }
 
 /* ---- reading the refusal ---- */
@@ -216,7 +217,7 @@ static int explain_refusal(struct cli *c, const struct response *response, struc
 
 	if (api_parse(response, &problem, f) != 0) {
 		fail(f, code, "the dispatcher refused with HTTP status %ld", response->status);
-		return advise(c, response->status, "", f);
+		return advise(c, response->status, "", "", f);
 	}
 	if (*text_of(problem, "detail"))
 		buf_adds(&text, text_of(problem, "detail"));
@@ -232,7 +233,7 @@ static int explain_refusal(struct cli *c, const struct response *response, struc
 		buf_addf(&text, " (%s)", text_of(problem, "code"));
 	fail(f, code, "%s", buf_str(&text));
 	buf_deinit(&text);
-	return advise(c, response->status, text_of(problem, "code"), f);
+	return advise(c, response->status, text_of(problem, "code"), text_of(problem, "detail"), f);
 }
 
 /* ---- calls ---- */

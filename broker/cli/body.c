@@ -3,6 +3,7 @@
  */
 #include "cli/body.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -76,6 +77,36 @@ static int add_when(struct json_object *body, const char *member, const char *va
 	return when == 0 ? 0 : body_add_string(body, member, clock_rfc3339(when, text), f);
 }
 
+/* {"on":false}, or {"on":true,"zero":10,"full":90}, in "rules". */
+static int add_rule(
+	struct json_object *body, const char *member, const char *value, struct failure *f)
+{
+	struct json_object *rules = NULL, *rule = json_object_new_object();
+	const char *dash = strchr(value, '-');
+	char zero[32] = "";
+	int r = 0;
+
+	if (!json_object_object_get_ex(body, "rules", &rules)) {
+		rules = json_object_new_object();
+		r = put(body, "rules", rules, f);
+	}
+	if (r != 0 || !rule) {
+		json_object_put(rule);
+		return fail(f, CLI_FAILED, "out of memory");
+	}
+	r = put(rules, member, rule, f);
+	if (r == 0)
+		r = put(rule, "on", json_object_new_boolean(strcmp(value, "off") != 0), f);
+	if (r != 0 || !dash)
+		return r;
+	snprintf(zero, sizeof(zero), "%.*s", (int)(dash - value), value);
+	r = put(rule, "zero", json_object_new_double_s(strtod(zero, NULL), zero), f);
+	if (r == 0)
+		r = put(rule, "full", json_object_new_double_s(strtod(dash + 1, NULL), dash + 1),
+			f);
+	return r;
+}
+
 static int add_option(struct json_object *body, const struct option_def *def, const char *value,
 	int64_t now_us, struct failure *f)
 {
@@ -93,6 +124,8 @@ static int add_option(struct json_object *body, const struct option_def *def, co
 		return add_to_list(body, def->member, value, f);
 	case OPTION_LINES:
 		return add_to_lines(body, def->member, value, f);
+	case OPTION_RULE:
+		return add_rule(body, def->member, value, f);
 	case OPTION_WHEN:
 		return add_when(body, def->member, value, now_us, f);
 	case OPTION_TEXT:

@@ -42,6 +42,7 @@ enum option_type {
 	OPTION_NUMBER, /* finite, above 0 */
 	OPTION_ON_OFF,
 	OPTION_CHOICE, /* one of CHOICES */
+	OPTION_RULE,   /* on, off, or unless MAX is 1 "10-90": a member of "rules" */
 	OPTION_WHEN    /* "never", 12h, 30d, or a time of RFC 3339 */
 };
 

@@ -86,6 +86,25 @@ static const struct option_def opt_silence = {.name = "on-mass-silence",
 	.member = "on_mass_silence",
 	.help = "what to do when most nodes fall silent at once"};
 
+#define RULE(letters, key, words)                                                    \
+	{                                                                            \
+		.name = (letters), .type = OPTION_RULE, .value = "on|off|ZERO-FULL", \
+		.choices = "on|off", .member = (key), .help = (words)                \
+	}
+#define RULE_SWITCH(letters, key, words)                                                        \
+	{                                                                                       \
+		.name = (letters), .type = OPTION_RULE, .value = "on|off", .choices = "on|off", \
+		.max = 1, .member = (key), .help = (words)                                      \
+	}
+static const struct option_def opt_rule_cpu =
+	RULE("cpu-rule", "cpu", "CPU counts; from ZERO to FULL per cent busy (0-100)");
+static const struct option_def opt_rule_memory =
+	RULE("memory-rule", "memory", "memory counts; from ZERO to FULL per cent used (0-95)");
+static const struct option_def opt_rule_sessions =
+	RULE_SWITCH("sessions-rule", "sessions", "sessions count, up to the node's max_sessions");
+static const struct option_def opt_rule_script =
+	RULE_SWITCH("script-rule", "load_script", "what a load script reports counts");
+
 static const struct option_def opt_default_tags = {.name = "default-tags",
 	.type = OPTION_TEXT,
 	.value = "TAGS",
@@ -103,8 +122,8 @@ static const struct option_def opt_allowed_tag = {.name = "allowed-tag",
 	.help = "tag that may be asked for (repeat; '' = all)"};
 static const struct option_def opt_untagged = {.name = "untagged-default",
 	.type = OPTION_CHOICE,
-	.value = "none|any",
-	.choices = "none|any",
+	.value = "untagged|any",
+	.choices = "untagged|any",
 	.member = "untagged_default",
 	.help = "what no tags mean: untagged nodes, or every node"};
 static const struct option_def opt_rdp_extra = {.name = "rdp-extra",
@@ -287,14 +306,16 @@ static const struct command commands[] = {
 	{.noun = "provider",
 		.verb = "add",
 		.args = {{"NAME", NULL, NULL}},
-		.options = {&opt_share, &opt_balance, &opt_prefer, &opt_silence},
+		.options = {&opt_share, &opt_balance, &opt_prefer, &opt_silence, &opt_rule_cpu,
+			&opt_rule_memory, &opt_rule_sessions, &opt_rule_script},
 		.role = "admin",
 		.summary = "make a provider",
 		.run = run_kind_add},
 	{.noun = "provider",
 		.verb = "set",
 		.args = {{"NAME", "provider", NULL}},
-		.options = {&opt_share, &opt_balance, &opt_prefer, &opt_silence},
+		.options = {&opt_share, &opt_balance, &opt_prefer, &opt_silence, &opt_rule_cpu,
+			&opt_rule_memory, &opt_rule_sessions, &opt_rule_script},
 		.role = "admin",
 		.summary = "change a provider",
 		.run = run_kind_set},

@@ -69,7 +69,7 @@ static void add_command(const struct command *c, struct buf *out)
 		buf_addf(out, "%s\n", c->detail);
 	if (c->role)
 		buf_addf(out, "Needs the role %s%s.\n", c->role,
-			strcmp(c->role, "admin") == 0 ? "" : " or a higher one");
+			strcmp(c->role, "admin") == 0 ? "" : " or admin");
 	if (c->options[0]) {
 		buf_adds(out, "\nOptions\n");
 		add_options(c->options, COMMAND_OPTIONS_MAX, out);

@@ -106,8 +106,8 @@ int kind_report(struct cli *c, struct json_object *changed, const char *word, st
 {
 	struct buf line = BUF_INIT(1024);
 
-	if (c->format != FORMAT_TABLE && changed)
-		return output_object(c, changed, f);
+	if (c->format != FORMAT_TABLE)
+		return changed ? output_object(c, changed, f) : 0;
 	buf_addf(&line, "%s %s %s\n", c->inv.command->noun, c->inv.args[0], word);
 	output_text(stdout, buf_str(&line));
 	buf_deinit(&line);

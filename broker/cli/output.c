@@ -171,8 +171,12 @@ int output_list(
 	r = api_items(answer, &items, f);
 	if (r != 0)
 		return r;
+	if (json_object_get_boolean(field_find(answer, "truncated")))
+		fputs("termbroker: there are more than these\n", stderr);
 	if (c->format == FORMAT_CSV)
 		return print_csv(items, fields, f);
+	if (json_object_array_length(items) == 0)
+		fputs("none\n", stderr);
 	return output_table(items, fields, f);
 }
 

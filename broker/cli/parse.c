@@ -136,6 +136,17 @@ static bool number_valid(const char *text)
 	return *end == '\0' && isfinite(v) && v > 0;
 }
 
+/* Whether TEXT is "ZERO-FULL", two numbers. What they may be the dispatcher knows. */
+static bool range_valid(const char *text)
+{
+	size_t zero = strspn(text, "0123456789."), full;
+
+	if (zero == 0 || text[zero] != '-')
+		return false;
+	full = strspn(text + zero + 1, "0123456789.");
+	return full > 0 && text[zero + 1 + full] == '\0' && strlen(text) < 32;
+}
+
 static int check_value(const struct option_def *def, const char *value, struct failure *f)
 {
 	uint64_t n;
@@ -156,6 +167,12 @@ static int check_value(const struct option_def *def, const char *value, struct f
 		if (!command_choice_valid(def->choices, value))
 			return fail(f, CLI_USAGE, "--%s: \"%s\" is none of %s", def->name, value,
 				def->choices);
+		break;
+	case OPTION_RULE:
+		if (!command_choice_valid(def->choices, value) &&
+			(def->max == 1 || !range_valid(value)))
+			return fail(f, CLI_USAGE, "--%s: \"%s\" is none of %s", def->name, value,
+				def->value);
 		break;
 	case OPTION_WHEN:
 		if (when_parse(value, 0, NULL) < 0)

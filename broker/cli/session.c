@@ -42,7 +42,7 @@ int run_session_forget(struct cli *c, struct failure *f)
 	url_add_segment(&path, c->inv.args[0]);
 	r = buf_error(&path) ? fail(f, CLI_USAGE, "the id is too long")
 			     : api_call(c, "DELETE", buf_str(&path), NULL, NULL, f);
-	if (r == 0) {
+	if (r == 0 && c->format == FORMAT_TABLE) {
 		buf_addf(&line, "session %s forgotten\n", c->inv.args[0]);
 		output_text(stdout, buf_str(&line));
 	}

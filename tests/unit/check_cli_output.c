@@ -220,6 +220,10 @@ START_TEST(bodies_have_the_types_of_the_api)
 		"--on-mass-silence", "keep");
 	expect_body(&i,
 		"{\"share_sessions\":false,\"prefer_sharing\":true,\"on_mass_silence\":\"keep\"}");
+	i = PARSED("provider", "set", "p", "--cpu-rule", "off", "--memory-rule", "10-90.5",
+		"--sessions-rule", "on");
+	expect_body(&i, "{\"rules\":{\"cpu\":{\"on\":false},\"memory\":{\"on\":true,\"zero\":10,"
+			"\"full\":90.5},\"sessions\":{\"on\":true}}}");
 	i = PARSED("pool", "set", "p", "--allowed-tag", "", "--rdp-extra", "audiomode:i:0",
 		"--rdp-extra", "x:s:y", "--default-tags", "");
 	expect_body(&i, "{\"allowed_tags\":[],\"rdp_extra\":\"audiomode:i:0\\nx:s:y\","
