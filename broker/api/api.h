@@ -12,8 +12,8 @@
 
 struct api;
 
-/* Opens every listener and the socket of CONFIG. Errors name address, port or file: in use, unreadable
- * certificate, no such group. */
+/* Opens every listener and the socket of CONFIG. Errors name address, port or file: in use,
+ * unreadable certificate, no such group. */
 int api_new(struct event_base *base, const struct config *config, struct service *service,
 	struct api **ret, struct err *e);
 /* Stops accepting; requests under way are answered by service_free, then call api_free. */
