@@ -118,7 +118,7 @@ static const struct {
 	{"listen { port = 70000 tls = false }\n", "port"},
 	{"admin_socket { path = \"\" }\n", "nobody could ask"},
 	{"user_names { alias \"C\" { domain = \"a\" } alias \"C\" { domain = \"b\" } }\n", "alias"},
-	{"listen { address = \"127.0.0.1\" tls = false\n", "ends inside"},
+	{"listen { address = \"127.0.0.1\" tls = false\n", "does not end"},
 	{"stale_after = 50\nstale_after = 60\n", "stale_after"},
 };
 
