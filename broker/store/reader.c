@@ -230,7 +230,7 @@ static void take_prepared(struct reader *r, PGresult *result)
 			lose_connection(r);
 		else
 			r->handler->ready(r->ctx);
-	} else if (status == PGRES_FATAL_ERROR) {
+	} else if (result && status == PGRES_FATAL_ERROR) {
 		fault_from(&r->fault, result, r->conn);
 	}
 }
