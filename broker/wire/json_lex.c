@@ -222,6 +222,21 @@ int json_key_compare(const char *data, const struct json_key *a, const struct js
 	return r;
 }
 
+bool json_key_is(const char *data, const struct json_key *k, const char *text)
+{
+	struct decoder d;
+
+	if (k->len != strlen(text))
+		return false;
+	if (!k->escaped)
+		return memcmp(data + k->at, text, k->len) == 0;
+	d = decode_key(data, k);
+	for (uint32_t i = 0; i < k->len; i++)
+		if (decode_next(&d) != (unsigned char)text[i])
+			return false;
+	return true;
+}
+
 /* Plain bytes at P, eight at a time: a byte's top bit in the sum of the tests says that it is not plain. Only
  * the lowest such bit is exact, and that one is wanted. */
 static const char *skip_plain(const char *p, const char *end)

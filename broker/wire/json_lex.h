@@ -37,6 +37,9 @@ size_t json_lex_unescape(char *s, size_t len);
 /* An order of keys in which equal strings, however escaped, are equal. */
 int json_key_compare(const char *data, const struct json_key *a, const struct json_key *b);
 
+/* Whether a key decodes to TEXT. */
+bool json_key_is(const char *data, const struct json_key *k, const char *text);
+
 static inline void json_lex_space(struct json_lex *l)
 {
 	while (l->p < l->end && (*l->p == ' ' || *l->p == '\n' || *l->p == '\r' || *l->p == '\t'))

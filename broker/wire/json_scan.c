@@ -116,11 +116,8 @@ static bool scan_key(struct scanner *s)
 /* Whether the key read last is the one of the array to find. */
 static bool at_hole(const struct scanner *s)
 {
-	const struct json_key *k = &s->keys[s->key_count - 1];
-
-	return s->hole_key && s->depth == 1 && s->level[0].object && !k->escaped &&
-	       k->bytes == strlen(s->hole_key) &&
-	       memcmp(s->lex.data + k->at, s->hole_key, k->bytes) == 0;
+	return s->hole_key && s->depth == 1 && s->level[0].object &&
+	       json_key_is(s->lex.data, &s->keys[s->key_count - 1], s->hole_key);
 }
 
 /* P is behind a container that closed: perhaps the array to find. */
