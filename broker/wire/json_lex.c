@@ -325,16 +325,28 @@ static bool integer_fits(const char *p, size_t len)
 	return !negative || v <= (uint64_t)INT64_MAX + 1;
 }
 
+/* The exponent in LEFT bytes behind the 'e', cut at EXPONENT_MAX. */
+static long read_exponent(const char *p, size_t left)
+{
+	bool negative = left > 0 && *p == '-';
+	long v = 0;
+
+	for (size_t i = negative || (left > 0 && *p == '+'); i < left; i++)
+		if (v < EXPONENT_MAX)
+			v = v * 10 + (p[i] - '0');
+	return negative ? -v : v;
+}
+
 /* Whether LEN bytes of a number with an exponent are finite as a double. The decimal point is moved into the
  * exponent, so that no locale has a say. */
 static bool number_finite(const char *p, size_t len)
 {
 	char text[NUMBER_MAX_BYTES + 16];
 	size_t n = 0, i = 0;
-	long exponent = 0, fraction = 0;
+	long fraction = 0;
 	bool point = false;
 
-	for (; i < len && p[i] != 'e' && p[i] != 'E'; i++) {
+	for (; p[i] != 'e' && p[i] != 'E'; i++) {
 		if (p[i] == '.') {
 			point = true;
 			continue;
@@ -342,13 +354,7 @@ static bool number_finite(const char *p, size_t len)
 		text[n++] = p[i];
 		fraction += point;
 	}
-	if (i < len)
-		exponent = strtol(p + i + 1, NULL, 10);
-	if (exponent > EXPONENT_MAX)
-		exponent = EXPONENT_MAX;
-	if (exponent < -EXPONENT_MAX)
-		exponent = -EXPONENT_MAX;
-	snprintf(text + n, sizeof(text) - n, "e%ld", exponent - fraction);
+	snprintf(text + n, sizeof(text) - n, "e%ld", read_exponent(p + i + 1, len - i - 1) - fraction);
 	return isfinite(strtod(text, NULL));
 }
 

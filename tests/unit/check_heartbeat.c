@@ -175,8 +175,8 @@ START_TEST(a_bad_session_costs_itself_alone)
 		"{\"id\":\"a b\",\"user\":\"u\",\"state\":\"active\"}",
 		"{\"id\":\"\\u00e9\",\"user\":\"u\",\"state\":\"active\"}",
 		"{\"id\":7,\"user\":\"u\",\"state\":\"active\"}", "{\"id\":null,\"user\":\"u\",\"state\":\"active\"}",
-		"{\"id\":\"12345678901234567890123456789012345678901234567890123456789012345\",\"user\":\"u\","
-		"\"state\":\"active\"}",
+		("{\"id\":\"12345678901234567890123456789012345678901234567890123456789012345\",\"user\":\"u\","
+		 "\"state\":\"active\"}"),
 		"{\"id\":\"x\",\"user\":\"\",\"state\":\"active\"}",
 		"{\"id\":\"x\",\"user\":\"a\\nb\",\"state\":\"active\"}",
 		"{\"id\":\"x\",\"user\":\"a\\u202eb\",\"state\":\"active\"}",

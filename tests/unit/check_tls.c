@@ -118,7 +118,7 @@ static int handshake(SSL_CTX *server, int version)
 	SSL_set_accept_state(s);
 	SSL_set_connect_state(c);
 	for (int i = 0; i < 20 && !done; i++)
-		done = (SSL_do_handshake(c) == 1) & (SSL_do_handshake(s) == 1);
+		done = SSL_do_handshake(c) + SSL_do_handshake(s) == 2;
 	if (done)
 		agreed = SSL_version(s);
 	SSL_free(s);

@@ -60,7 +60,7 @@ static void refuse(const char *input, size_t len, const char *what)
 START_TEST(spellings_of_one_person)
 {
 	static const char *const same[] = {"CORP\\alice", "corp\\ALICE", "Alice@corp", "alice@CORP.EXAMPLE.COM",
-		"  Corp.Example.Com\\alice ", "OLD\\alice", "alice@old", "\xc2\xa0" "alice@corp\xe3\x80\x80"};
+		"  Corp.Example.Com\\alice ", "OLD\\alice", "alice@old", ("\xc2\xa0" "alice@corp\xe3\x80\x80")};
 
 	for (size_t i = 0; i < sizeof(same) / sizeof(*same); i++)
 		ck_assert_str_eq(key(same[i]), "corp.example.com\\alice");
