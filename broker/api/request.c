@@ -13,6 +13,7 @@
 
 #include <errno.h>
 #include <event2/bufferevent_ssl.h>
+#include <event2/http_struct.h>
 #include <openssl/err.h>
 #include <string.h>
 #include <strings.h>
@@ -220,6 +221,7 @@ static void transmit(struct request *r)
 	size_t sent = 0;
 
 	r->evreq = NULL;
+	evreq->chunked = 0; /* the request was; evhttp would end the answer like it */
 	if (evbuffer_get_length(bufferevent_get_output(c->bev)) == 0)
 		sent = c->listener->kind == LISTENER_TLS ? send_tls(c, text) : send_plain(c, text);
 	if (sent == text->len) {

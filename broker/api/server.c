@@ -95,12 +95,38 @@ static void resume(void *ctx)
 		set_accepting(a, true);
 }
 
-static void accept_failed(struct evconnlistener *l, void *arg)
+/* libevent gives an error of accept the argument of evhttp's own callback, the evhttp: by it the
+ * listener is found here. */
+static struct listener *known_listeners;
+
+static struct listener *find_listener(const struct evhttp *http)
 {
-	struct listener *listener = arg;
-	struct api *a = listener->api;
+	struct listener *l = known_listeners;
+
+	while (l && l->http != http)
+		l = l->next_known;
+	return l;
+}
+
+static void forget_listener(struct listener *listener)
+{
+	struct listener **at = &known_listeners;
+
+	while (*at && *at != listener)
+		at = &(*at)->next_known;
+	if (*at)
+		*at = listener->next_known;
+}
+
+static void accept_failed(struct evconnlistener *l, void *http)
+{
 	int error = errno, fd;
+	struct listener *listener = find_listener(http);
+	struct api *a = listener ? listener->api : NULL;
 	unsigned more;
+
+	if (!a)
+		return;
 
 	if (log_limit_ok(&a->accept_log, 1, 60000, clock_mono_ms(), &more))
 		log_warning("could not accept a connection: %s (%u more like this)",
@@ -124,6 +150,8 @@ static int start_http(struct listener *l, int fd, struct err *e)
 		close(fd);
 		return err_errno(e, -ENOMEM, "could not make a listener");
 	}
+	l->next_known = known_listeners;
+	known_listeners = l;
 	evhttp_set_bevcb(l->http, conn_make, l);
 	evhttp_set_gencb(l->http, request_arrived, l);
 	evhttp_set_allowed_methods(l->http, METHODS_ALL);
@@ -261,6 +289,7 @@ void api_free(struct api *a)
 	if (!a)
 		return;
 	for (unsigned i = 0; i < a->listener_count; i++) {
+		forget_listener(&a->listeners[i]);
 		if (a->listeners[i].http)
 			evhttp_free(a->listeners[i].http); /* closes its connections */
 		SSL_CTX_free(a->listeners[i].tls);

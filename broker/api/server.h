@@ -26,6 +26,7 @@ struct event_polls;
 enum listener_kind { LISTENER_PLAIN, LISTENER_TLS, LISTENER_SOCKET };
 
 struct listener {
+	struct listener *next_known;
 	struct api *api;
 	enum listener_kind kind;
 	struct evhttp *http;
