@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: ISC */
 /*
- * A run is a pipe and a process. The output is read as it comes; the end of the process (SIGCHLD)
- * ends the run, even if a grandchild keeps the pipe open. The group is killed before the process
- * is reaped, so that its number cannot be another's by then.
+ * A run is a pipe and a process. What it prints waits in the pipe until the process ends (SIGCHLD),
+ * which ends the run even if a grandchild keeps the pipe open; one that prints more than a pipe
+ * holds hangs and is killed like any other that hangs. The group is killed before the process is
+ * reaped, so that its number cannot be another's by then.
  */
 #include "agent/load_script.h"
 
