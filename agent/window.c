@@ -233,7 +233,8 @@ void window_add(struct window *w, const struct sample *s, const struct session_l
 	if (logins_update(&w->logins, seen, &change) != 0)
 		log_warning("could not compare sessions: out of memory");
 	write.known_changed = change.known_changed;
-	write.waiting = w->logins.waiting + (w->logins.waiting_count - change.new_waiting);
+	if (change.new_waiting > 0)
+		write.waiting = w->logins.waiting + w->logins.waiting_count - change.new_waiting;
 	write.waiting_count = change.new_waiting;
 	if (w->logins.waiting_count == LOGINS_MAX) /* the file has no more than memory */
 		write.acknowledged = w->logins.waiting[0].serial - 1;

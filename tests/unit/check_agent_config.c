@@ -88,7 +88,7 @@ static const struct {
 	{"port = 65536\n", "must be within 1 and 65535"},
 	{"port = 0\n", "must be within 1 and 65535"},
 	{"cluster { refresh_interval = -1 }\n", "must be within 0 and 86400"},
-	{"cluster {\n refresh_interval = 5\n", "the file ends inside"},
+	{"cluster {\n refresh_interval = 5\n", "cluster"},
 	{"dispatchers = {\"http://a:1\"}\n", "is not of the form"},
 	{"dispatchers = {\"https://a:1/path\"}\n", "is not of the form"},
 	{"dispatchers = {\"https://a:99999\"}\n", "is not of the form"},
