@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: ISC */
 /*
- * Reading and spelling time. Calendar arithmetic is done here on the proleptic Gregorian calendar, so
- * that neither the locale nor TZ can change what is written or read.
+ * Reading and spelling time. Calendar arithmetic is done here on the proleptic Gregorian calendar,
+ * so that neither the locale nor TZ can change what is written or read.
  */
 #include "base/clock.h"
 

@@ -5,8 +5,8 @@
  * gets text in memory. A sentinel key is appended to each file: it must come out as a top-level
  * key, or the two of us have read the file differently and the file is refused.
  *
- * libconfuse reports through a callback without a context and keeps its scanner in globals: one load at
- * a time in a thread, its state in `loading`.
+ * libconfuse reports through a callback without a context and keeps its scanner in globals: one
+ * load at a time in a thread, its state in `loading`.
  */
 #include "base/conf.h"
 
@@ -146,8 +146,9 @@ static int load_dir(cfg_t *cfg, cfg_opt_t *opts, const char *dir, struct err *e)
 	int n = scandir(dir, &names, is_conf, by_name), r = 0;
 
 	if (n < 0)
-		return errno == ENOENT ? 0
-				       : err_errno(e, -errno, "could not read the folder \"%s\"", dir);
+		return errno == ENOENT
+			       ? 0
+			       : err_errno(e, -errno, "could not read the folder \"%s\"", dir);
 	for (int i = 0; i < n; i++) {
 		if (r == 0) {
 			int len = snprintf(path, sizeof(path), "%s/%s", dir, names[i]->d_name);
@@ -188,8 +189,8 @@ int conf_check_range(cfg_t *cfg, cfg_opt_t *opt, long min, long max)
 		long v = cfg_opt_getnint(opt, i);
 
 		if (v < min || v > max) {
-			cfg_error(cfg, "\"%s\" must be within %ld and %ld, not %ld", opt->name, min, max,
-				v);
+			cfg_error(cfg, "\"%s\" must be within %ld and %ld, not %ld", opt->name, min,
+				max, v);
 			return -1;
 		}
 	}

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: ISC */
 /*
- * A second reader of the same grammar that knows the option table: it follows sections by name, notes
- * each path that is set ("section title key"), and looks at values before they are converted. Where the
- * text makes no sense to it, it stops and leaves the complaint to libconfuse.
+ * A second reader of the same grammar that knows the option table: it follows sections by name,
+ * notes each path that is set ("section title key"), and looks at values before they are converted.
+ * Where the text makes no sense to it, it stops and leaves the complaint to libconfuse.
  */
 #include "base/conf_scan.h"
 
@@ -21,15 +21,24 @@
 #define PATH_MAX_BYTES 2048
 #define PATH_SEPARATOR '\x1f' /* cannot be in a path: control characters are refused */
 
-enum token { TOKEN_END, TOKEN_WORD, TOKEN_OPEN, TOKEN_CLOSE, TOKEN_SET, TOKEN_ADD, TOKEN_COMMA, TOKEN_OTHER };
+enum token {
+	TOKEN_END,
+	TOKEN_WORD,
+	TOKEN_OPEN,
+	TOKEN_CLOSE,
+	TOKEN_SET,
+	TOKEN_ADD,
+	TOKEN_COMMA,
+	TOKEN_OTHER
+};
 
 struct reader {
 	const char *p, *path;
 	int line;
 	struct err *e;
-	int error;       /* 0 or a negative errno: e is filled */
-	bool stop;       /* libconfuse will complain */
-	struct buf word; /* the last word, escapes left as they are */
+	int error;	  /* 0 or a negative errno: e is filled */
+	bool stop;	  /* libconfuse will complain */
+	struct buf word;  /* the last word, escapes left as they are */
 	struct buf where; /* path of the innermost section */
 	char **seen;
 	size_t seen_count;
@@ -37,8 +46,8 @@ struct reader {
 };
 
 /* Fills the error; stops the reader. LINE 0: the current one. */
-__attribute__((format(printf, 3, 4))) static void complain(struct reader *r, int line,
-	const char *fmt, ...)
+__attribute__((format(printf, 3, 4))) static void complain(
+	struct reader *r, int line, const char *fmt, ...)
 {
 	struct buf text = BUF_INIT(sizeof(r->e->text));
 	va_list ap;
@@ -49,7 +58,8 @@ __attribute__((format(printf, 3, 4))) static void complain(struct reader *r, int
 	va_start(ap, fmt);
 	buf_addfv(&text, fmt, ap);
 	va_end(ap);
-	r->error = err_set(r->e, -EINVAL, "%s:%d: %s", r->path, line ? line : r->line, buf_str(&text));
+	r->error =
+		err_set(r->e, -EINVAL, "%s:%d: %s", r->path, line ? line : r->line, buf_str(&text));
 	buf_deinit(&text);
 }
 
@@ -189,8 +199,8 @@ static bool note(struct reader *r, const char *name)
 		}
 	}
 	seen = text && r->seen_count < PATHS_MAX
-		? reallocarray(r->seen, r->seen_count + 1, sizeof(*seen))
-		: NULL;
+		       ? reallocarray(r->seen, r->seen_count + 1, sizeof(*seen))
+		       : NULL;
 	if (!seen) {
 		free(text);
 		if (r->seen_count == PATHS_MAX)
@@ -289,7 +299,8 @@ static void read_setting(struct reader *r, const cfg_opt_t *opt)
 	r->stop = r->stop || t != TOKEN_CLOSE;
 }
 
-/* Appends the name of a section, and its title or (if it may be repeated without one) number, to the path. */
+/* Appends the name of a section, and its title or (if it may be repeated without one) number, to
+ * the path. */
 static void enter(struct reader *r, const cfg_opt_t *opt, const char *title)
 {
 	buf_adds(&r->where, opt->name);
@@ -305,7 +316,8 @@ static void enter(struct reader *r, const cfg_opt_t *opt, const char *title)
 		no_memory(r);
 	/* The section itself is a path: two of one title would silently be the last one alone. */
 	else if (title && !note(r, ""))
-		complain(r, 0, "there are two sections \"%s\" with the title \"%s\"", opt->name, title);
+		complain(r, 0, "there are two sections \"%s\" with the title \"%s\"", opt->name,
+			title);
 	else if (!title && (opt->flags & CFGF_MULTI))
 		note(r, "");
 }
@@ -359,7 +371,8 @@ static void read_settings(struct reader *r, const cfg_opt_t *opts, const char *n
 {
 	while (!r->stop) {
 		enum token t = next(r);
-		const cfg_opt_t *opt = t == TOKEN_WORD ? find_option(opts, buf_str(&r->word)) : NULL;
+		const cfg_opt_t *opt =
+			t == TOKEN_WORD ? find_option(opts, buf_str(&r->word)) : NULL;
 
 		if (t == TOKEN_CLOSE && name)
 			return;
@@ -384,8 +397,8 @@ static int check_bytes(const char *text, size_t len, const char *path, struct er
 	for (const char *p = text; *p; p++) {
 		line += *p == '\n';
 		if ((unsigned char)*p < 0x20 && *p != '\n' && *p != '\t' && *p != '\r')
-			return err_set(e, -EINVAL, "%s:%d: the file holds a control character", path,
-				line);
+			return err_set(e, -EINVAL, "%s:%d: the file holds a control character",
+				path, line);
 	}
 	return 0;
 }

@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-int (err_set)(struct err *e, int code, const char *fmt, ...)
+int(err_set)(struct err *e, int code, const char *fmt, ...)
 {
 	va_list ap;
 
@@ -17,7 +17,7 @@ int (err_set)(struct err *e, int code, const char *fmt, ...)
 	return code;
 }
 
-int (err_prefix)(struct err *e, int code, const char *fmt, ...)
+int(err_prefix)(struct err *e, int code, const char *fmt, ...)
 {
 	struct err old;
 	va_list ap;
@@ -34,7 +34,7 @@ int (err_prefix)(struct err *e, int code, const char *fmt, ...)
 	return code;
 }
 
-int (err_errno)(struct err *e, int code, const char *fmt, ...)
+int(err_errno)(struct err *e, int code, const char *fmt, ...)
 {
 	char reason[128];
 	va_list ap;

@@ -83,8 +83,8 @@ static void signal_fired(evutil_socket_t signo, short what, void *arg)
 	s->callback(s->ctx);
 }
 
-struct loop_signal *loop_signal_new(struct event_base *base, int signo, loop_callback *callback,
-	void *ctx)
+struct loop_signal *loop_signal_new(
+	struct event_base *base, int signo, loop_callback *callback, void *ctx)
 {
 	struct loop_signal *s = calloc(1, sizeof(*s));
 

@@ -10,9 +10,11 @@
 int text_copy(char *dst, size_t size, const char *src);
 /* strdup that keeps NULL. */
 char *text_dup(const char *s);
-/* A decimal within MIN..MAX and nothing else ("010" is ten, "+3" and " 3" are refused). 0 or -EINVAL, -ERANGE. */
+/* A decimal within MIN..MAX and nothing else ("010" is ten, "+3" and " 3" are refused). 0, -EINVAL
+ * or -ERANGE. */
 int text_parse_u64(const char *s, uint64_t min, uint64_t max, uint64_t *ret);
-/* Bytes of the well-formed UTF-8 sequence at P, of which LEFT > 0 bytes may be read; 0 if there is none. */
+/* Bytes of the well-formed UTF-8 sequence at P, of which LEFT > 0 bytes may be read; 0 if there is
+ * none (NUL is none). */
 size_t text_utf8_length(const char *p, size_t left);
 /* Whether LEN bytes are well-formed UTF-8 (no overlong forms, surrogates, or NUL). */
 bool text_utf8_valid(const char *s, size_t len);

@@ -40,9 +40,10 @@ const char *tls_reason(char *ret, size_t size)
 	return ret;
 }
 
-/* A PEM file in memory, so that "unreadable" and "not PEM" are told apart. The caller frees *RET_BIO
- * first, then the text, which may be a key: its size comes out so that it can be wiped. */
-static int read_pem(const char *path, char **ret_text, size_t *ret_len, BIO **ret_bio, struct err *e)
+/* A PEM file in memory, so that "unreadable" and "not PEM" are told apart. The caller frees
+ * *RET_BIO first, then the text, which may be a key: its size comes out so that it can be wiped. */
+static int read_pem(
+	const char *path, char **ret_text, size_t *ret_len, BIO **ret_bio, struct err *e)
 {
 	int r = text_read_file(path, PEM_MAX_BYTES, ret_text, ret_len);
 
@@ -105,8 +106,8 @@ static int use_certificate(SSL_CTX *ctx, const char *path, struct err *e)
 	return 0;
 }
 
-static int use_key_text(SSL_CTX *ctx, BIO *bio, const char *certificate, const char *path,
-	struct err *e)
+static int use_key_text(
+	SSL_CTX *ctx, BIO *bio, const char *certificate, const char *path, struct err *e)
 {
 	CLEANUP(EVP_PKEY_freep)
 	EVP_PKEY *key = PEM_read_bio_PrivateKey(bio, NULL, no_passphrase, NULL);
@@ -114,13 +115,14 @@ static int use_key_text(SSL_CTX *ctx, BIO *bio, const char *certificate, const c
 
 	if (!key) {
 		ERR_clear_error();
-		return err_set(e, -EINVAL, "there is no PEM private key without pass phrase in \"%s\"",
-			path);
+		return err_set(e, -EINVAL,
+			"there is no PEM private key without pass phrase in \"%s\"", path);
 	}
 	if (X509_check_private_key(SSL_CTX_get0_certificate(ctx), key) != 1) {
 		ERR_clear_error();
-		return err_set(e, -EINVAL, "the key in \"%s\" does not belong to the certificate in \"%s\"",
-			path, certificate);
+		return err_set(e, -EINVAL,
+			"the key in \"%s\" does not belong to the certificate in \"%s\"", path,
+			certificate);
 	}
 	if (SSL_CTX_use_PrivateKey(ctx, key) != 1)
 		return err_set(e, -EINVAL, "could not use the key in \"%s\": %s", path,
@@ -150,8 +152,8 @@ int tls_server_new(const char *certificate, const char *key, SSL_CTX **ret, stru
 	if (!ctx)
 		return err_errno(e, -ENOMEM, "could not set up TLS");
 	SSL_CTX_set_min_proto_version(ctx, TLS1_2_VERSION);
-	SSL_CTX_set_options(ctx, SSL_OP_NO_RENEGOTIATION | SSL_OP_NO_COMPRESSION |
-					 SSL_OP_CIPHER_SERVER_PREFERENCE);
+	SSL_CTX_set_options(ctx,
+		SSL_OP_NO_RENEGOTIATION | SSL_OP_NO_COMPRESSION | SSL_OP_CIPHER_SERVER_PREFERENCE);
 	SSL_CTX_set_mode(ctx, SSL_MODE_RELEASE_BUFFERS);
 	r = use_certificate(ctx, certificate, e);
 	if (r == 0)
@@ -181,7 +183,8 @@ int tls_pin_of_file(const char *certificate, char ret[TLS_PIN_SIZE], struct err 
 	}
 	len = i2d_X509_PUBKEY(X509_get_X509_PUBKEY(x), &der);
 	if (len <= 0)
-		return err_errno(e, -ENOMEM, "could not read the public key in \"%s\"", certificate);
+		return err_errno(
+			e, -ENOMEM, "could not read the public key in \"%s\"", certificate);
 	SHA256(der, (size_t)len, hash);
 	OPENSSL_free(der);
 	memcpy(ret, "sha256//", 8);

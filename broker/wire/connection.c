@@ -11,8 +11,8 @@
 #include "wire/user_key.h"
 
 /* A member that must be a name; "" when it is absent and not REQUIRED. */
-static int get_name(struct json_object *o, const char *key, bool required, char ret[LIMIT_NAME_SIZE],
-	struct err *e)
+static int get_name(struct json_object *o, const char *key, bool required,
+	char ret[LIMIT_NAME_SIZE], struct err *e)
 {
 	const char *value = NULL;
 	int r = json_get_string(o, key, LIMIT_NAME_SIZE - 1, &value, NULL, e);
@@ -24,7 +24,8 @@ static int get_name(struct json_object *o, const char *key, bool required, char 
 		return err_set(e, -EINVAL, "\"%s\" is missing", key);
 	if (value && !name_valid(value))
 		return err_set(e, -EINVAL,
-			"\"%s\" must be 1 to %d letters, digits, '.', '_' or '-', and not begin with '.' or "
+			"\"%s\" must be 1 to %d letters, digits, '.', '_' or '-', and not begin "
+			"with '.' or "
 			"'-'",
 			key, LIMIT_NAME_SIZE - 1);
 	if (value)
@@ -70,8 +71,8 @@ static int get_line(struct json_object *o, const char *key, char *ret, size_t si
 	return 0;
 }
 
-int connection_request_parse(const char *data, size_t len, struct connection_request *ret,
-	struct err *e)
+int connection_request_parse(
+	const char *data, size_t len, struct connection_request *ret, struct err *e)
 {
 	AUTO_JSON struct json_object *o = NULL;
 	struct connection_request request = {0};

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: ISC */
 /*
- * json-c reads the message but for its sessions, which are read in place; the strings of both belong to the
- * json-c tree that the heartbeat owns. One bad session entry costs itself
- * alone: a node must not vanish because one of its users has a strange name. A bad number costs the
- * whole message: a guessed load would send users to the wrong node.
+ * json-c reads the message but for its sessions, which are read in place; the strings of both
+ * belong to the json-c tree that the heartbeat owns. One bad session entry costs itself alone: a
+ * node must not vanish because one of its users has a strange name. A bad number costs the whole
+ * message: a guessed load would send users to the wrong node.
  */
 #include "wire/heartbeat.h"
 
@@ -32,8 +32,8 @@ static int need(int r, const bool *found, const char *key, struct err *e)
 	return r;
 }
 
-static int get_u32(struct json_object *o, const char *key, uint32_t min, uint32_t max, uint32_t *ret,
-	struct err *e)
+static int get_u32(struct json_object *o, const char *key, uint32_t min, uint32_t max,
+	uint32_t *ret, struct err *e)
 {
 	uint64_t v = 0;
 	bool found = false;
@@ -45,8 +45,8 @@ static int get_u32(struct json_object *o, const char *key, uint32_t min, uint32_
 }
 
 /* 0..100 as hundredths. */
-static int get_percent(struct json_object *o, const char *key, uint32_t *ret, bool *ret_found,
-	struct err *e)
+static int get_percent(
+	struct json_object *o, const char *key, uint32_t *ret, bool *ret_found, struct err *e)
 {
 	double v = 0;
 	int r = json_get_number(o, key, 0, 100, &v, ret_found, e);
@@ -78,7 +78,8 @@ static int parse_identity(struct json_object *o, struct heartbeat *h, struct err
 	r = json_get_u64(o, "seq", 0, INT64_MAX, &h->seq, &found, e);
 	r = need(r, &found, "seq", e);
 	if (r == 0)
-		r = need(json_get_bool(o, "accepting", &h->accepting, &found, e), &found, "accepting", e);
+		r = need(json_get_bool(o, "accepting", &h->accepting, &found, e), &found,
+			"accepting", e);
 	return r;
 }
 
@@ -210,7 +211,8 @@ static int parse_rest(struct json_object *o, struct heartbeat *h, struct err *e)
 	int r = parse_logins(o, h, e);
 
 	if (r == 0)
-		r = json_get_string(o, "agent_version", sizeof(h->agent_version) - 1, &version, NULL, e);
+		r = json_get_string(
+			o, "agent_version", sizeof(h->agent_version) - 1, &version, NULL, e);
 	if (r == 0 && version)
 		text_copy(h->agent_version, sizeof(h->agent_version), version);
 	return r;

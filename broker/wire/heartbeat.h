@@ -48,8 +48,9 @@ struct heartbeat {
 	struct json_object *owner; /* holds the strings after parsing; NULL when built by the agent */
 };
 
-/* Parses and checks. A message without "sessions" comes out with sessions_complete false. 0; -EINVAL with member and reason; -E2BIG for more than LIMIT_SESSIONS
- * sessions; -ENOMEM. One bad session entry (no or bad id, user, or state; an id seen before) is dropped and counted. */
+/* Parses and checks. A message without "sessions" comes out with sessions_complete false. 0; -EINVAL
+ * with member and reason; -E2BIG for more than LIMIT_SESSIONS sessions or LIMIT_LOGINS logins; -ENOMEM.
+ * One bad session entry (no or bad id, user, or state; an id seen before) is dropped and counted. */
 int heartbeat_parse(const char *data, size_t len, struct heartbeat *ret, struct err *e);
 /* Frees what heartbeat_parse made; zero-initialised is fine. Builders of their own free their own. */
 void heartbeat_deinit(struct heartbeat *h);

@@ -17,11 +17,13 @@ int heartbeat_reply_parse(const char *data, size_t len, struct heartbeat_reply *
 	int r = json_parse_object(data, len, &o, e);
 
 	if (r == 0)
-		r = json_get_u64(o, "load_index", 0, LOAD_INDEX_MAX, &index, &reply.has_load_index, e);
+		r = json_get_u64(
+			o, "load_index", 0, LOAD_INDEX_MAX, &index, &reply.has_load_index, e);
 	if (r == 0)
 		r = json_get_bool(o, "maintenance", &reply.maintenance, &has_maintenance, e);
 	if (r == 0)
-		r = json_get_u64(o, "push_interval", 1, PUSH_INTERVAL_MAX, &interval, &has_interval, e);
+		r = json_get_u64(
+			o, "push_interval", 1, PUSH_INTERVAL_MAX, &interval, &has_interval, e);
 	if (r == 0)
 		r = json_get_object(o, "topology", &topology, &has_topology, e);
 	if (r == 0 && has_topology)

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: ISC */
 /*
- * The hottest part of a heartbeat. The array is copied once and read in place; its strings stay in the
- * copy. Repeated ids are found pair by pair while there are few, by sorting when there are many.
+ * The hottest part of a heartbeat. The array is copied once and read in place; its strings stay in
+ * the copy. Repeated ids are found pair by pair while there are few, by sorting when there are
+ * many.
  */
 #include "wire/heartbeat_sessions.h"
 
@@ -80,7 +81,8 @@ static bool parse_session(char **p, struct heartbeat_session *ret)
 			const char *value = json_slice_string(p, &len);
 
 			take_string(&d, key, value, len);
-		} else if (strcmp(key, "since") == 0 && (**p == '-' || (**p >= '0' && **p <= '9'))) {
+		} else if (strcmp(key, "since") == 0 &&
+			   (**p == '-' || (**p >= '0' && **p <= '9'))) {
 			d.session.since_ms = json_slice_integer(p);
 		} else {
 			json_slice_skip(p);
@@ -204,8 +206,8 @@ static int read_all(char *p, struct heartbeat *h)
 	return drop_repeated(h);
 }
 
-int heartbeat_parse_sessions(const char *json, size_t len, struct heartbeat *h, char **ret_strings,
-	struct err *e)
+int heartbeat_parse_sessions(
+	const char *json, size_t len, struct heartbeat *h, char **ret_strings, struct err *e)
 {
 	char *copy = malloc(len + 1);
 	int r = -ENOMEM;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: ISC */
 /*
- * json-c behind the scanner: it builds what json_scan has passed, and refuses none of it. Writing goes straight into
- * a buffer.
+ * json-c behind the scanner: it builds what json_scan has passed, and refuses none of it. Writing
+ * goes straight into a buffer.
  */
 #include "wire/json.h"
 
@@ -20,8 +20,8 @@ static void tokener_freep(struct json_tokener **t)
 }
 
 /* Feeds LEN bytes; NULL and "continue" as long as the value is not whole. */
-static enum json_tokener_error feed(struct json_tokener *t, const char *data, size_t len,
-	struct json_object **ret)
+static enum json_tokener_error feed(
+	struct json_tokener *t, const char *data, size_t len, struct json_object **ret)
 {
 	*ret = json_tokener_parse_ex(t, data, (int)len);
 	return json_tokener_get_error(t);
@@ -34,7 +34,8 @@ int json_build(const char *data, size_t len, const struct json_hole *hole, struc
 	struct json_object *o = NULL;
 	enum json_tokener_error reason;
 
-	/* One level for the scalar inside the deepest container, one because json-c counts from one. */
+	/* One level for the scalar inside the deepest container, one because json-c counts from
+	 * one. */
 	t = json_tokener_new_ex(LIMIT_JSON_DEPTH + 2);
 	if (!t)
 		return err_errno(e, -ENOMEM, "could not read JSON");
@@ -151,8 +152,8 @@ int json_get_number(struct json_object *o, const char *key, double min, double m
 	return 0;
 }
 
-int json_get_array(struct json_object *o, const char *key, size_t max_items, struct json_object **ret,
-	bool *ret_found, struct err *e)
+int json_get_array(struct json_object *o, const char *key, size_t max_items,
+	struct json_object **ret, bool *ret_found, struct err *e)
 {
 	struct json_object *v = member(o, key, ret_found);
 
@@ -166,8 +167,8 @@ int json_get_array(struct json_object *o, const char *key, size_t max_items, str
 	return 0;
 }
 
-int json_get_object(struct json_object *o, const char *key, struct json_object **ret, bool *ret_found,
-	struct err *e)
+int json_get_object(struct json_object *o, const char *key, struct json_object **ret,
+	bool *ret_found, struct err *e)
 {
 	struct json_object *v = member(o, key, ret_found);
 
@@ -223,7 +224,8 @@ void json_add_string(struct buf *b, const char *s)
 		else if (n == 1)
 			add_escape(b, (unsigned char)*s);
 		else
-			buf_adds(b, "\xef\xbf\xbd"); /* a name from a foreign file need not be UTF-8 */
+			buf_adds(b,
+				"\xef\xbf\xbd"); /* a name from a foreign file need not be UTF-8 */
 		n = n ? n : 1;
 		s += n;
 		left -= n;

@@ -68,7 +68,8 @@ static int32_t hex4(const char *p, const char *end)
 	return v;
 }
 
-/* The code point of the digits at P, or of a surrogate pair that begins there; *RET_USED bytes. -1: none. */
+/* The code point of the digits at P, or of a surrogate pair that begins there; *RET_USED bytes. -1:
+ * none. */
 static int32_t unicode_escape(const char *p, const char *end, size_t *ret_used)
 {
 	int32_t high = hex4(p, end), low;
@@ -237,8 +238,8 @@ bool json_key_is(const char *data, const struct json_key *k, const char *text)
 	return true;
 }
 
-/* Plain bytes at P, eight at a time: a byte's top bit in the sum of the tests says that it is not plain. Only
- * the lowest such bit is exact, and that one is wanted. */
+/* Plain bytes at P, eight at a time: a byte's top bit in the sum of the tests says that it is not
+ * plain. Only the lowest such bit is exact, and that one is wanted. */
 static const char *skip_plain(const char *p, const char *end)
 {
 #if __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
@@ -337,8 +338,8 @@ static long read_exponent(const char *p, size_t left)
 	return negative ? -v : v;
 }
 
-/* Whether LEN bytes of a number with an exponent are finite as a double. The decimal point is moved into the
- * exponent, so that no locale has a say. */
+/* Whether LEN bytes of a number with an exponent are finite as a double. The decimal point is moved
+ * into the exponent, so that no locale has a say. */
 static bool number_finite(const char *p, size_t len)
 {
 	char text[NUMBER_MAX_BYTES + 16];
@@ -354,7 +355,8 @@ static bool number_finite(const char *p, size_t len)
 		text[n++] = p[i];
 		fraction += point;
 	}
-	snprintf(text + n, sizeof(text) - n, "e%ld", read_exponent(p + i + 1, len - i - 1) - fraction);
+	snprintf(text + n, sizeof(text) - n, "e%ld",
+		read_exponent(p + i + 1, len - i - 1) - fraction);
 	return isfinite(strtod(text, NULL));
 }
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: ISC */
 /*
  * The strings and numbers of JSON, byte by byte: what json_scan is made of. Each function moves P
- * behind what it read; at the first offence it notes what is wrong, leaves P there and returns false.
+ * behind what it read; at the first offence it notes what is wrong, leaves P there and returns
+ * false.
  */
 #pragma once
 
@@ -16,10 +17,10 @@ struct json_lex {
 
 /* A string of the text, for comparison by what it decodes to. */
 struct json_key {
-	uint64_t head;  /* the first eight decoded bytes */
-	uint32_t at;    /* offset of the first byte behind the quote */
+	uint64_t head;	/* the first eight decoded bytes */
+	uint32_t at;	/* offset of the first byte behind the quote */
 	uint32_t bytes; /* as written */
-	uint32_t len;   /* decoded */
+	uint32_t len;	/* decoded */
 	bool escaped;
 };
 

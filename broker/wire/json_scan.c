@@ -2,10 +2,11 @@
 /*
  * One pass over the text with an explicit stack of at most LIMIT_JSON_DEPTH containers.
  *
- * Keys: those of the open objects lie on one stack, an inner object's above its parent's, and leave it
- * when their object closes; so the keys of the closing object are together at the top. A few are
- * compared pair by pair, many are sorted first: n log n, whatever the sender chose. The stack begins
- * inside the scanner and moves to the heap for documents with many keys; LIMIT_JSON_VALUES bounds it.
+ * Keys: those of the open objects lie on one stack, an inner object's above its parent's, and leave
+ * it when their object closes; so the keys of the closing object are together at the top. A few are
+ * compared pair by pair, many are sorted first: n log n, whatever the sender chose. The stack
+ * begins inside the scanner and moves to the heap for documents with many keys; LIMIT_JSON_VALUES
+ * bounds it.
  */
 #include "wire/json_scan.h"
 
@@ -127,7 +128,8 @@ static void close_hole(struct scanner *s)
 		s->hole.len = (size_t)(s->lex.p - s->lex.data) - s->hole.at;
 }
 
-/* P is behind '[' or '{'. *RET_EMPTY: the container closed at once, else the next thing is a value. */
+/* P is behind '[' or '{'. *RET_EMPTY: the container closed at once, else the next thing is a value.
+ */
 static bool open_container(struct scanner *s, bool object, bool *ret_empty)
 {
 	struct json_lex *l = &s->lex;
@@ -199,7 +201,8 @@ static bool scan_after_value(struct scanner *s, bool *ret_more)
 			return !top->object || scan_key(s);
 		}
 		if (l->p == l->end || *l->p != (top->object ? '}' : ']'))
-			return json_lex_fail(l, top->object ? "',' or '}' is missing" : "',' or ']' is missing");
+			return json_lex_fail(
+				l, top->object ? "',' or '}' is missing" : "',' or ']' is missing");
 		l->p++;
 		if (top->object && !check_keys(s, top->first_key))
 			return false;
@@ -255,7 +258,8 @@ static int describe(const struct scanner *s, struct err *e)
 	return err_set(e, -EINVAL, "invalid JSON at byte %zu: %s", at, s->lex.wrong);
 }
 
-int json_scan_hole(const char *data, size_t len, const char *key, struct json_hole *ret, struct err *e)
+int json_scan_hole(
+	const char *data, size_t len, const char *key, struct json_hole *ret, struct err *e)
 {
 	struct scanner s;
 	int r = 0;

@@ -11,7 +11,8 @@
 
 /* All take the cursor at the first byte of a value (or of a key), and move it behind. */
 
-/* To the next item of the container that the cursor is in; false, and behind its end, if there is none. */
+/* To the next item of the container that the cursor is in; false, and behind its end, if there is
+ * none. */
 bool json_slice_next(char **p);
 /* A string, decoded; it lives as long as the copy. */
 const char *json_slice_string(char **p, size_t *ret_len);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: ISC */
 /*
  * Names are checked, cut at '\' or '@', folded, and put together again. Nothing here asks the
- * locale. The alias table is folded when it is filled; it holds no cycle, and what it maps to is followed to
- * the end, so a key is its own key.
+ * locale. The alias table is folded when it is filled; it holds no cycle, and what it maps to is
+ * followed to the end, so a key is its own key.
  *
  * utf8proc's one-step NFKC-like mapping gives two spellings of Greek iota subscript two keys: hence
  * decomposition first, then composition with case folding.
@@ -105,8 +105,8 @@ static int check_length(size_t chars, struct err *e)
 	if (chars == 0)
 		return err_set(e, -EINVAL, "the user name is empty");
 	if (chars > LIMIT_USER_CHARS)
-		return err_set(e, -EINVAL, "the user name is longer than %d characters",
-			LIMIT_USER_CHARS);
+		return err_set(
+			e, -EINVAL, "the user name is longer than %d characters", LIMIT_USER_CHARS);
 	return 0;
 }
 
@@ -166,8 +166,8 @@ static int fold_unicode(struct slice s, struct buf *out)
 		&apart, UTF8PROC_STABLE | UTF8PROC_DECOMPOSE);
 
 	if (n >= 0)
-		n = utf8proc_map(apart, n, &folded,
-			UTF8PROC_STABLE | UTF8PROC_COMPOSE | UTF8PROC_CASEFOLD);
+		n = utf8proc_map(
+			apart, n, &folded, UTF8PROC_STABLE | UTF8PROC_COMPOSE | UTF8PROC_CASEFOLD);
 	if (n >= 0)
 		buf_add(out, folded, (size_t)n);
 	free(apart);
@@ -286,12 +286,12 @@ int user_names_add_alias(struct user_names *n, const char *alias, const char *do
 	if (strcmp(canonical(n, from), from) != 0) {
 		if (strcmp(canonical(n, from), canonical(n, to)) == 0)
 			return 0;
-		return err_set(e, -EEXIST, "the domain alias \"%s\" already stands for \"%s\"", alias,
-			canonical(n, from));
+		return err_set(e, -EEXIST, "the domain alias \"%s\" already stands for \"%s\"",
+			alias, canonical(n, from));
 	}
 	if (strcmp(canonical(n, to), from) == 0)
-		return err_set(e, -EINVAL, "\"%s\" and \"%s\" cannot be aliases of each other", alias,
-			domain);
+		return err_set(e, -EINVAL, "\"%s\" and \"%s\" cannot be aliases of each other",
+			alias, domain);
 	return append_alias(n, &from, &to, e);
 }
 
@@ -335,7 +335,8 @@ static int add_domain(const struct user_names *names, const struct parts *p, con
 	int r = 0;
 
 	if (dot && !local_node)
-		return err_set(e, -EINVAL, "\".\\\" means this computer, and a client cannot mean one");
+		return err_set(
+			e, -EINVAL, "\".\\\" means this computer, and a client cannot mean one");
 	if (p->has_domain) {
 		r = fold(p->domain, &domain);
 		name = buf_str(&domain);
@@ -357,8 +358,8 @@ static int add_domain(const struct user_names *names, const struct parts *p, con
 	return r == 0 ? 0 : err_errno(e, r, "could not fold the domain of the user name");
 }
 
-int user_key_make(const struct user_names *names, const char *input, size_t len, const char *local_node,
-	char ret[LIMIT_USER_KEY_SIZE], struct err *e)
+int user_key_make(const struct user_names *names, const char *input, size_t len,
+	const char *local_node, char ret[LIMIT_USER_KEY_SIZE], struct err *e)
 {
 	struct buf out = BUF_INIT(LIMIT_USER_KEY_SIZE - 1);
 	struct slice s = {input, len};
@@ -381,7 +382,8 @@ int user_key_make(const struct user_names *names, const char *input, size_t len,
 	else if (r == -ENOMEM)
 		err_errno(e, r, "could not fold the user name");
 	else
-		r = err_set(e, -EINVAL, "the user name cannot be folded, or is too long when folded");
+		r = err_set(
+			e, -EINVAL, "the user name cannot be folded, or is too long when folded");
 	buf_deinit(&out);
 	return r;
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: ISC */
-/* A request that is accepted has names that are names, and comes back the same after it was written. */
+/* A request that is accepted has names that are names, and comes back the same after it was
+ * written. */
 #include "lib/fuzz.h"
 
 #include <string.h>

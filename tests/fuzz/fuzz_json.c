@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: ISC */
-/* Whatever the scan passes, json-c builds, with and without a hole; what json-c then writes passes again. */
+/* Whatever the scan passes, json-c builds, with and without a hole; what json-c then writes passes
+ * again. */
 #include "lib/fuzz.h"
 
 #include <string.h>
@@ -27,7 +28,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
 		FUZZ_CHECK(text[hole.at] == '[' && text[hole.at + hole.len - 1] == ']');
 		FUZZ_CHECK(json_object_is_type(array, json_type_array));
-		FUZZ_CHECK(json_object_array_length(json_object_object_get(holed, "sessions")) == 0);
+		FUZZ_CHECK(
+			json_object_array_length(json_object_object_get(holed, "sessions")) == 0);
 		json_object_object_del(whole, "sessions");
 		json_object_object_del(holed, "sessions");
 	}

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: ISC */
-/* The key of a key is the key; a display name is its own; no name that a client gives makes a local key. */
+/* The key of a key is the key; a display name is its own; no name that a client gives makes a local
+ * key. */
 #include "lib/fuzz.h"
 
 #include <string.h>

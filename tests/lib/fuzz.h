@@ -11,10 +11,10 @@
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 /* Like assert, but never compiled out. */
-#define FUZZ_CHECK(condition)                                                                      \
-	do {                                                                                       \
-		if (!(condition)) {                                                                \
-			fprintf(stderr, "%s:%d: broken: %s\n", __FILE__, __LINE__, #condition);    \
-			abort();                                                                   \
-		}                                                                                  \
+#define FUZZ_CHECK(condition)                                                                   \
+	do {                                                                                    \
+		if (!(condition)) {                                                             \
+			fprintf(stderr, "%s:%d: broken: %s\n", __FILE__, __LINE__, #condition); \
+			abort();                                                                \
+		}                                                                               \
 	} while (0)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: ISC */
 /*
- * Runs a fuzz target on every file of a corpus folder, in the order of the names, and prints TAP. A target
- * that aborts or crashes leaves the plan unfulfilled, which the harness takes for a failure; the file is
- * the one behind the last "ok".
+ * Runs a fuzz target on every file of a corpus folder, in the order of the names, and prints TAP. A
+ * target that aborts or crashes leaves the plan unfulfilled, which the harness takes for a failure;
+ * the file is the one behind the last "ok".
  */
 #include <dirent.h>
 #include <errno.h>

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: ISC */
-/* base/clock: spelling and reading time, against the C library and against a catalogue of mistakes. */
+/* base/clock: spelling and reading time, against the C library and against a catalogue of mistakes.
+ */
 #include "base/clock.h"
 
 #include <errno.h>
@@ -54,13 +55,14 @@ END_TEST
 START_TEST(refuses_what_is_no_moment)
 {
 	static const char *const bad[] = {"", "2026", "2026-11-30", "2026-11-30T23:19:57",
-		"2026-11-30T23:19Z", "2026-13-01T00:00:00Z", "2026-00-01T00:00:00Z", "2026-01-00T00:00:00Z",
-		"2026-04-31T00:00:00Z", "2023-02-29T00:00:00Z", "1900-02-29T00:00:00Z",
-		"2026-11-30T24:00:00Z", "2026-11-30T23:60:00Z", "2026-11-30T23:19:61Z",
-		"2026-11-30T23:19:57.Z", "2026-11-30T23:19:57.1234567890Z", "2026-11-30T23:19:57+0300",
-		"2026-11-30T23:19:57+24:00", "2026-11-30T23:19:57+03:60", "2026-11-30T23:19:57Z ",
-		" 2026-11-30T23:19:57Z", "+026-11-30T23:19:57Z", "2026-1-30T23:19:57Z",
-		"2026-11-30X23:19:57Z", "2026-11-30T23:19:57ZZ", "2026-11-30T23:19:57.-1Z"};
+		"2026-11-30T23:19Z", "2026-13-01T00:00:00Z", "2026-00-01T00:00:00Z",
+		"2026-01-00T00:00:00Z", "2026-04-31T00:00:00Z", "2023-02-29T00:00:00Z",
+		"1900-02-29T00:00:00Z", "2026-11-30T24:00:00Z", "2026-11-30T23:60:00Z",
+		"2026-11-30T23:19:61Z", "2026-11-30T23:19:57.Z", "2026-11-30T23:19:57.1234567890Z",
+		"2026-11-30T23:19:57+0300", "2026-11-30T23:19:57+24:00",
+		"2026-11-30T23:19:57+03:60", "2026-11-30T23:19:57Z ", " 2026-11-30T23:19:57Z",
+		"+026-11-30T23:19:57Z", "2026-1-30T23:19:57Z", "2026-11-30X23:19:57Z",
+		"2026-11-30T23:19:57ZZ", "2026-11-30T23:19:57.-1Z"};
 	int64_t us = 42;
 
 	for (size_t i = 0; i < sizeof(bad) / sizeof(*bad); i++)
@@ -87,7 +89,8 @@ START_TEST(round_trip)
 		ck_assert_msg(back == us, "%s", s);
 		gmtime_r(&t, &tm);
 		strftime(expected, sizeof(expected), "-%m-%dT%H:%M:%S.", &tm);
-		ck_assert_msg(strncmp(s + 4, expected, strlen(expected)) == 0, "%s %s", s, expected);
+		ck_assert_msg(
+			strncmp(s + 4, expected, strlen(expected)) == 0, "%s %s", s, expected);
 	}
 }
 END_TEST

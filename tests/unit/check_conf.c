@@ -23,7 +23,8 @@ static void setup(void)
 
 static void teardown(void)
 {
-	static const char *const names[] = {"10-a.conf", "9-b.conf", "20-c.conf", "note.txt", ".h.conf"};
+	static const char *const names[] = {
+		"10-a.conf", "9-b.conf", "20-c.conf", "note.txt", ".h.conf"};
 	char path[256];
 
 	for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++) {
@@ -63,15 +64,18 @@ static int load(cfg_t **ret, struct err *e)
 {
 	static char default_urls[] = "{a, b}";
 	cfg_opt_t inner[] = {CFG_INT("deep", 1, CFGF_NONE), CFG_END()};
-	cfg_opt_t provider[] = {CFG_STR("tag", "none", CFGF_NONE), CFG_BOOL("sharing", cfg_true, CFGF_NONE),
-		CFG_SEC("inner", inner, CFGF_NONE), CFG_END()};
+	cfg_opt_t provider[] = {CFG_STR("tag", "none", CFGF_NONE),
+		CFG_BOOL("sharing", cfg_true, CFGF_NONE), CFG_SEC("inner", inner, CFGF_NONE),
+		CFG_END()};
 	cfg_opt_t cluster[] = {CFG_INT("refresh", 30, CFGF_NONE), CFG_END()};
 	cfg_opt_t rule[] = {CFG_INT("n", 1, CFGF_NONE), CFG_END()};
 	cfg_opt_t opts[] = {CFG_INT("port", 8443, CFGF_NONE), CFG_STR("listen", "::", CFGF_NONE),
 		CFG_FLOAT("factor", 1.0, CFGF_NONE), CFG_BOOL("metrics", cfg_false, CFGF_NONE),
-		CFG_STR_LIST("urls", default_urls, CFGF_NONE), CFG_INT_LIST("sizes", NULL, CFGF_NONE),
-		CFG_SEC("provider", provider, CFGF_MULTI | CFGF_TITLE), CFG_SEC("cluster", cluster, CFGF_NONE),
-		CFG_SEC("rule", rule, CFGF_MULTI), CFG_END()};
+		CFG_STR_LIST("urls", default_urls, CFGF_NONE),
+		CFG_INT_LIST("sizes", NULL, CFGF_NONE),
+		CFG_SEC("provider", provider, CFGF_MULTI | CFGF_TITLE),
+		CFG_SEC("cluster", cluster, CFGF_NONE), CFG_SEC("rule", rule, CFGF_MULTI),
+		CFG_END()};
 
 	opts[0].validcb = check_port;
 	return conf_load(opts, conf_path, dir_path, ret, e);
@@ -121,11 +125,12 @@ END_TEST
 
 START_TEST(reads_every_kind)
 {
-	cfg_t *cfg = load_text("# a comment\nport = 443 // another\nlisten = \"*:3389\"\n/* and\none */\n"
-			       "factor = 2.5e-1\nmetrics = on\nurls = {https://a:1/x, 'b c', d}\n"
-			       "sizes = {1, -2, 0}\nprovider \"office one\" { tag = gpu sharing = no\n"
-			       "inner { deep = 3 } }\nprovider two {}\ncluster { refresh = 0 }\n"
-			       "rule { n = 1 }\nrule { n = 2 }");
+	cfg_t *cfg = load_text(
+		"# a comment\nport = 443 // another\nlisten = \"*:3389\"\n/* and\none */\n"
+		"factor = 2.5e-1\nmetrics = on\nurls = {https://a:1/x, 'b c', d}\n"
+		"sizes = {1, -2, 0}\nprovider \"office one\" { tag = gpu sharing = no\n"
+		"inner { deep = 3 } }\nprovider two {}\ncluster { refresh = 0 }\n"
+		"rule { n = 1 }\nrule { n = 2 }");
 	cfg_t *office = cfg_gettsec(cfg, "provider", "office one");
 
 	ck_assert_int_eq(cfg_getint(cfg, "port"), 443);
@@ -151,7 +156,8 @@ START_TEST(later_files_win_in_the_order_of_their_names)
 	cfg_t *cfg;
 
 	write_extra("20-c.conf", "port = 20\nprovider three {}\n");
-	write_extra("10-a.conf", "port = 10\nurls = {z}\nprovider two { tag = x }\ncluster { refresh = 5 }\n");
+	write_extra("10-a.conf",
+		"port = 10\nurls = {z}\nprovider two { tag = x }\ncluster { refresh = 5 }\n");
 	write_extra("9-b.conf", "listen = nine\n");
 	write_extra("note.txt", "nonsense");
 	write_extra(".h.conf", "nonsense");

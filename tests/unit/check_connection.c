@@ -20,9 +20,10 @@ START_TEST(a_whole_request)
 	struct connection_request r;
 	struct err e = {""};
 
-	ck_assert_msg(parse("{\"pool\":\"office\",\"user\":\" CORP\\\\Alice \",\"tags\":\"gpu;-east!\","
-			    "\"client\":\"10.0.0.7\",\"node\":\"ts-1\",\"unknown\":[1,{}]}",
-			      &r, &e) == 0,
+	ck_assert_msg(
+		parse("{\"pool\":\"office\",\"user\":\" CORP\\\\Alice \",\"tags\":\"gpu;-east!\","
+		      "\"client\":\"10.0.0.7\",\"node\":\"ts-1\",\"unknown\":[1,{}]}",
+			&r, &e) == 0,
 		"%s", e.text);
 	ck_assert_str_eq(r.pool, "office");
 	ck_assert_str_eq(r.user, "CORP\\Alice");
@@ -38,7 +39,8 @@ START_TEST(the_least_request)
 	struct connection_request r;
 
 	memset(&r, 'x', sizeof(r));
-	ck_assert_int_eq(parse("{\"pool\":\"p\",\"user\":\"u\",\"tags\":null,\"node\":null}", &r, NULL), 0);
+	ck_assert_int_eq(
+		parse("{\"pool\":\"p\",\"user\":\"u\",\"tags\":null,\"node\":null}", &r, NULL), 0);
 	ck_assert(!r.has_tags);
 	ck_assert_str_eq(r.tags, "");
 	ck_assert_str_eq(r.client, "");
@@ -65,13 +67,16 @@ static const struct {
 	{"{\"pool\":\"p\",\"user\":[]}", "\"user\" must be a string"},
 	{"{\"pool\":\"p\",\"user\":\"\"}", "\"user\": the user name is empty"},
 	{"{\"pool\":\"p\",\"user\":\"  \"}", "\"user\": the user name is empty"},
-	{"{\"pool\":\"p\",\"user\":\"a\\nb\"}", "\"user\": the user name holds a control or invisible"},
+	{"{\"pool\":\"p\",\"user\":\"a\\nb\"}",
+		"\"user\": the user name holds a control or invisible"},
 	{"{\"pool\":\"p\",\"user\":\"a\\u202eb\"}", "(U+202E)"},
 	{"{\"pool\":\"p\",\"user\":\"a\\u0000b\"}", "not a valid escape"},
 	{"{\"pool\":\"p\",\"user\":\"\xff\"}", "member \"user\": invalid UTF-8"},
 	{"{\"pool\":\"p\",\"user\":\"u\",\"tags\":[\"gpu\"]}", "\"tags\" must be a string"},
-	{"{\"pool\":\"p\",\"user\":\"u\",\"tags\":\"a\\tb\"}", "\"tags\" holds a control character"},
-	{"{\"pool\":\"p\",\"user\":\"u\",\"client\":\"a\\r\\nb\"}", "\"client\" holds a control character"},
+	{"{\"pool\":\"p\",\"user\":\"u\",\"tags\":\"a\\tb\"}",
+		"\"tags\" holds a control character"},
+	{"{\"pool\":\"p\",\"user\":\"u\",\"client\":\"a\\r\\nb\"}",
+		"\"client\" holds a control character"},
 	{"{\"pool\":\"p\",\"user\":\"u\",\"node\":\"-x\"}", "\"node\" must be 1 to 64"},
 	{"{\"pool\":\"p\",\"user\":\"u\",\"node\":\"\"}", "\"node\" must be 1 to 64"},
 	{"{\"pool\":\"p\",\"user\":\"u\",\"user\":\"v\"}", "duplicate key"},
@@ -97,7 +102,8 @@ static void one_long_member(const char *member, size_t len, int expected, const 
 
 	memset(value, 'n', len);
 	value[len] = '\0';
-	sprintf(text, "{\"%s\":\"%s\"%s%s}", member, value, strcmp(member, "pool") ? ",\"pool\":\"p\"" : "",
+	sprintf(text, "{\"%s\":\"%s\"%s%s}", member, value,
+		strcmp(member, "pool") ? ",\"pool\":\"p\"" : "",
 		strcmp(member, "user") ? ",\"user\":\"u\"" : "");
 	ck_assert_msg(parse(text, &r, &e) == expected, "%s %zu: %s", member, len, e.text);
 	ck_assert_msg(strstr(e.text, what) != NULL, "%s", e.text);
@@ -110,7 +116,8 @@ START_TEST(lengths)
 	one_long_member("pool", 64, 0, "");
 	one_long_member("pool", 65, -EINVAL, "\"pool\" is longer than 64 bytes");
 	one_long_member("user", 256, 0, "");
-	one_long_member("user", 300, -EINVAL, "\"user\": the user name is longer than 256 characters");
+	one_long_member(
+		"user", 300, -EINVAL, "\"user\": the user name is longer than 256 characters");
 	one_long_member("user", 900000, -EINVAL, "longer than 256 characters");
 	one_long_member("tags", 1024, 0, "");
 	one_long_member("tags", 1025, -EINVAL, "\"tags\" is longer than 1024 bytes");
@@ -168,22 +175,31 @@ END_TEST
 START_TEST(answers)
 {
 	static const char *const tags[] = {"gpu", "east"};
-	struct connection_answer a = {.node = "ts-1", .address = "10.0.0.1", .fqdn = "ts-1.example.com",
-		.port = 3389, .reason = "session", .has_load_index = true, .load_index = 10000, .tags = tags,
-		.tag_count = 2, .session_id = "c7", .session_active = true};
+	struct connection_answer a = {.node = "ts-1",
+		.address = "10.0.0.1",
+		.fqdn = "ts-1.example.com",
+		.port = 3389,
+		.reason = "session",
+		.has_load_index = true,
+		.load_index = 10000,
+		.tags = tags,
+		.tag_count = 2,
+		.session_id = "c7",
+		.session_active = true};
 	struct buf b = BUF_INIT(1000);
 
 	connection_answer_format(&a, &b);
-	ck_assert_str_eq(buf_str(&b), "{\"node\":\"ts-1\",\"address\":\"10.0.0.1\",\"fqdn\":\"ts-1.example.com\","
-				      "\"port\":3389,\"reason\":\"session\",\"load_index\":10000,"
-				      "\"tags\":[\"gpu\",\"east\"],\"session\":{\"id\":\"c7\",\"state\":\"active\"}}");
+	ck_assert_str_eq(buf_str(&b),
+		"{\"node\":\"ts-1\",\"address\":\"10.0.0.1\",\"fqdn\":\"ts-1.example.com\","
+		"\"port\":3389,\"reason\":\"session\",\"load_index\":10000,"
+		"\"tags\":[\"gpu\",\"east\"],\"session\":{\"id\":\"c7\",\"state\":\"active\"}}");
 	ck_assert_int_eq(json_scan(buf_str(&b), b.len, NULL), 0);
 	buf_reset(&b);
-	a = (struct connection_answer){.node = "a", .address = "::1", .fqdn = "", .port = 1,
-		.reason = "round_robin"};
+	a = (struct connection_answer){
+		.node = "a", .address = "::1", .fqdn = "", .port = 1, .reason = "round_robin"};
 	connection_answer_format(&a, &b);
-	ck_assert_str_eq(buf_str(&b),
-		"{\"node\":\"a\",\"address\":\"::1\",\"port\":1,\"reason\":\"round_robin\",\"tags\":[]}");
+	ck_assert_str_eq(buf_str(&b), "{\"node\":\"a\",\"address\":\"::1\",\"port\":1,\"reason\":"
+				      "\"round_robin\",\"tags\":[]}");
 	buf_deinit(&b);
 }
 END_TEST

@@ -10,7 +10,9 @@
 #include "lib/tap.h"
 #include "wire/json.h"
 
-#define HEAD "\"node\":\"ts-1\",\"boot_id\":\"b0\",\"seq\":7,\"accepting\":true,\"sessions_complete\":true"
+#define HEAD                                                                                       \
+	"\"node\":\"ts-1\",\"boot_id\":\"b0\",\"seq\":7,\"accepting\":true,\"sessions_complete\":" \
+	"true"
 
 static int parse(const char *text, struct heartbeat *ret, struct err *e)
 {
@@ -28,21 +30,28 @@ static struct heartbeat parsed(const char *text)
 
 START_TEST(a_whole_heartbeat)
 {
-	struct heartbeat h = parsed(
-		"{\"node\":\"ts-1\",\"boot_id\":\"5f0c1f3a-7d2e-4a57-9a3e-8b1d0c6b7e21\",\"seq\":123456,"
-		"\"accepting\":true,\"window\":{\"samples\":12,\"seconds\":60},\"cpu\":{\"busy_percent\":37.255,"
-		"\"count\":8},\"memory\":{\"total_bytes\":33554432000,\"available_bytes\":12345678848},"
-		"\"sessions_complete\":true,\"sessions\":[{\"id\":\"c1\",\"user\":\"CORP\\\\alice\","
-		"\"state\":\"active\",\"since\":1796080797123,\"client\":\"10.0.0.7\"},"
-		"{\"state\":\"disconnected\",\"user\":\"\\u0438\xd0\xb2\",\"id\":\"c2\",\"future\":{\"x\":[\"]}\"]}}],"
-		"\"logins\":[\"bob\"],\"custom_load\":12.5,\"agent_version\":\"0.1.0\",\"unknown\":{\"cpu\":[]}}");
+	struct heartbeat h =
+		parsed("{\"node\":\"ts-1\",\"boot_id\":\"5f0c1f3a-7d2e-4a57-9a3e-8b1d0c6b7e21\","
+		       "\"seq\":123456,"
+		       "\"accepting\":true,\"window\":{\"samples\":12,\"seconds\":60},\"cpu\":{"
+		       "\"busy_percent\":37.255,"
+		       "\"count\":8},\"memory\":{\"total_bytes\":33554432000,\"available_bytes\":"
+		       "12345678848},"
+		       "\"sessions_complete\":true,\"sessions\":[{\"id\":\"c1\",\"user\":"
+		       "\"CORP\\\\alice\","
+		       "\"state\":\"active\",\"since\":1796080797123,\"client\":\"10.0.0.7\"},"
+		       "{\"state\":\"disconnected\",\"user\":\"\\u0438\xd0\xb2\",\"id\":\"c2\","
+		       "\"future\":{\"x\":[\"]}\"]}}],"
+		       "\"logins\":[\"bob\"],\"custom_load\":12.5,\"agent_version\":\"0.1.0\","
+		       "\"unknown\":{\"cpu\":[]}}");
 
 	ck_assert_str_eq(h.node, "ts-1");
 	ck_assert_str_eq(h.boot_id, "5f0c1f3a-7d2e-4a57-9a3e-8b1d0c6b7e21");
 	ck_assert(h.seq == 123456 && h.accepting && h.sessions_complete);
 	ck_assert(h.window_samples == 12 && h.window_seconds == 60);
 	ck_assert(h.has_cpu && h.cpu_busy == 3726 && h.cpu_count == 8);
-	ck_assert(h.has_memory && h.memory_total == 33554432000 && h.memory_available == 12345678848);
+	ck_assert(
+		h.has_memory && h.memory_total == 33554432000 && h.memory_available == 12345678848);
 	ck_assert(h.has_custom_load && h.custom_load == 1250);
 	ck_assert_str_eq(h.agent_version, "0.1.0");
 	ck_assert_uint_eq(h.session_count, 2);
@@ -64,7 +73,8 @@ END_TEST
 
 START_TEST(no_metric_is_valid_and_nothing_is_zero)
 {
-	struct heartbeat h = parsed("{" HEAD ",\"sessions\":[],\"cpu\":null,\"memory\":null,\"custom_load\":null}");
+	struct heartbeat h = parsed(
+		"{" HEAD ",\"sessions\":[],\"cpu\":null,\"memory\":null,\"custom_load\":null}");
 
 	ck_assert(!h.has_cpu && !h.has_memory && !h.has_custom_load);
 	ck_assert(h.sessions_complete && h.session_count == 0 && h.login_count == 0);
@@ -86,9 +96,10 @@ END_TEST
 
 START_TEST(edges_of_every_number)
 {
-	struct heartbeat h = parsed("{" HEAD ",\"cpu\":{\"busy_percent\":100,\"count\":100000},\"custom_load\":0,"
-				    "\"memory\":{\"total_bytes\":1,\"available_bytes\":1},"
-				    "\"window\":{\"samples\":1,\"seconds\":0},\"sessions\":[ ]}");
+	struct heartbeat h = parsed(
+		"{" HEAD ",\"cpu\":{\"busy_percent\":100,\"count\":100000},\"custom_load\":0,"
+		"\"memory\":{\"total_bytes\":1,\"available_bytes\":1},"
+		"\"window\":{\"samples\":1,\"seconds\":0},\"sessions\":[ ]}");
 
 	ck_assert(h.cpu_busy == 10000 && h.cpu_count == 100000);
 	ck_assert(h.has_custom_load && h.custom_load == 0);
@@ -106,36 +117,52 @@ static const struct {
 	{"", "the text is empty"},
 	{"[]", "not an object"},
 	{"null", "not an object"},
-	{"{\"boot_id\":\"b\",\"seq\":1,\"accepting\":true,\"sessions_complete\":true}", "\"node\" is missing"},
-	{"{\"node\":\"../x\",\"boot_id\":\"b\",\"seq\":1,\"accepting\":true}", "\"node\" is not a valid name"},
-	{"{\"node\":1,\"boot_id\":\"b\",\"seq\":1,\"accepting\":true}", "\"node\" must be a string"},
+	{"{\"boot_id\":\"b\",\"seq\":1,\"accepting\":true,\"sessions_complete\":true}",
+		"\"node\" is missing"},
+	{"{\"node\":\"../x\",\"boot_id\":\"b\",\"seq\":1,\"accepting\":true}",
+		"\"node\" is not a valid name"},
+	{"{\"node\":1,\"boot_id\":\"b\",\"seq\":1,\"accepting\":true}",
+		"\"node\" must be a string"},
 	{"{\"node\":\"n\",\"seq\":1,\"accepting\":true}", "\"boot_id\" is missing"},
 	{"{\"node\":\"n\",\"boot_id\":\"\",\"seq\":1}", "\"boot_id\" is not a valid"},
 	{"{\"node\":\"n\",\"boot_id\":\"a b\",\"seq\":1}", "\"boot_id\" is not a valid"},
-	{"{\"node\":\"n\",\"boot_id\":\"1234567890123456789012345678901234567\"}", "\"boot_id\" is longer"},
+	{"{\"node\":\"n\",\"boot_id\":\"1234567890123456789012345678901234567\"}",
+		"\"boot_id\" is longer"},
 	{"{\"node\":\"n\",\"boot_id\":\"b\",\"accepting\":true}", "\"seq\" is missing"},
 	{"{\"node\":\"n\",\"boot_id\":\"b\",\"seq\":-1}", "\"seq\" must be within"},
 	{"{\"node\":\"n\",\"boot_id\":\"b\",\"seq\":1.5}", "\"seq\" must be an integer"},
-	{"{\"node\":\"n\",\"boot_id\":\"b\",\"seq\":9223372036854775808}", "\"seq\" must be within"},
+	{"{\"node\":\"n\",\"boot_id\":\"b\",\"seq\":9223372036854775808}",
+		"\"seq\" must be within"},
 	{"{\"node\":\"n\",\"boot_id\":\"b\",\"seq\":\"1\"}", "\"seq\" must be an integer"},
 	{"{\"node\":\"n\",\"boot_id\":\"b\",\"seq\":1}", "\"accepting\" is missing"},
-	{"{\"node\":\"n\",\"boot_id\":\"b\",\"seq\":1,\"accepting\":1}", "\"accepting\" must be true or false"},
-	{"{\"node\":\"n\",\"boot_id\":\"b\",\"seq\":1,\"accepting\":true}", "\"sessions_complete\" is missing"},
+	{"{\"node\":\"n\",\"boot_id\":\"b\",\"seq\":1,\"accepting\":1}",
+		"\"accepting\" must be true or false"},
+	{"{\"node\":\"n\",\"boot_id\":\"b\",\"seq\":1,\"accepting\":true}",
+		"\"sessions_complete\" is missing"},
 	{"{" HEAD ",\"cpu\":5}", "\"cpu\" must be an object"},
 	{"{" HEAD ",\"cpu\":{}}", "\"busy_percent\" is missing"},
 	{"{" HEAD ",\"cpu\":{\"busy_percent\":5}}", "\"count\" is missing"},
-	{"{" HEAD ",\"cpu\":{\"busy_percent\":NaN,\"count\":1}}", "member \"busy_percent\": not a JSON value"},
+	{"{" HEAD ",\"cpu\":{\"busy_percent\":NaN,\"count\":1}}",
+		"member \"busy_percent\": not a JSON value"},
 	{"{" HEAD ",\"cpu\":{\"busy_percent\":Infinity,\"count\":1}}", "member \"busy_percent\""},
-	{"{" HEAD ",\"cpu\":{\"busy_percent\":1e999,\"count\":1}}", "member \"busy_percent\": a number is not finite"},
-	{"{" HEAD ",\"cpu\":{\"busy_percent\":-0.1,\"count\":1}}", "\"busy_percent\" must be within 0 and 100"},
-	{"{" HEAD ",\"cpu\":{\"busy_percent\":100.01,\"count\":1}}", "\"busy_percent\" must be within 0 and 100"},
-	{"{" HEAD ",\"cpu\":{\"busy_percent\":\"5\",\"count\":1}}", "\"busy_percent\" must be a number"},
-	{"{" HEAD ",\"cpu\":{\"busy_percent\":5,\"count\":0}}", "\"count\" must be within 1 and 100000"},
-	{"{" HEAD ",\"cpu\":{\"busy_percent\":5,\"count\":100001}}", "\"count\" must be within 1 and 100000"},
-	{"{" HEAD ",\"memory\":{\"total_bytes\":0,\"available_bytes\":0}}", "\"total_bytes\" must be within 1"},
+	{"{" HEAD ",\"cpu\":{\"busy_percent\":1e999,\"count\":1}}",
+		"member \"busy_percent\": a number is not finite"},
+	{"{" HEAD ",\"cpu\":{\"busy_percent\":-0.1,\"count\":1}}",
+		"\"busy_percent\" must be within 0 and 100"},
+	{"{" HEAD ",\"cpu\":{\"busy_percent\":100.01,\"count\":1}}",
+		"\"busy_percent\" must be within 0 and 100"},
+	{"{" HEAD ",\"cpu\":{\"busy_percent\":\"5\",\"count\":1}}",
+		"\"busy_percent\" must be a number"},
+	{"{" HEAD ",\"cpu\":{\"busy_percent\":5,\"count\":0}}",
+		"\"count\" must be within 1 and 100000"},
+	{"{" HEAD ",\"cpu\":{\"busy_percent\":5,\"count\":100001}}",
+		"\"count\" must be within 1 and 100000"},
+	{"{" HEAD ",\"memory\":{\"total_bytes\":0,\"available_bytes\":0}}",
+		"\"total_bytes\" must be within 1"},
 	{"{" HEAD ",\"memory\":{\"total_bytes\":5,\"available_bytes\":6}}",
 		"\"available_bytes\" is more than \"total_bytes\""},
-	{"{" HEAD ",\"memory\":{\"total_bytes\":5,\"available_bytes\":-1}}", "\"available_bytes\" must be within"},
+	{"{" HEAD ",\"memory\":{\"total_bytes\":5,\"available_bytes\":-1}}",
+		"\"available_bytes\" must be within"},
 	{"{" HEAD ",\"memory\":{\"total_bytes\":5}}", "\"available_bytes\" is missing"},
 	{"{" HEAD ",\"memory\":{\"available_bytes\":5}}", "\"total_bytes\" is missing"},
 	{"{" HEAD ",\"custom_load\":101}", "\"custom_load\" must be within 0 and 100"},
@@ -153,7 +180,8 @@ static const struct {
 	{"{" HEAD ",\"sessions\":[]}[]", "something follows"},
 	{"{" HEAD ",\"sessions\":[],\"sessions\":[]}", "duplicate key"},
 	{"{" HEAD ",\"logins\":1}", "\"logins\" must be an array"},
-	{"{" HEAD ",\"agent_version\":\"123456789012345678901234567890123\"}", "\"agent_version\" is longer"},
+	{"{" HEAD ",\"agent_version\":\"123456789012345678901234567890123\"}",
+		"\"agent_version\" is longer"},
 };
 
 START_TEST(each_bad_heartbeat_is_told_why)
@@ -171,23 +199,28 @@ START_TEST(a_bad_session_costs_itself_alone)
 {
 	static const char *const entries[] = {"1", "null", "\"x\"", "[]", "[{\"id\":\"x\"}]", "{}",
 		"{\"user\":\"u\",\"state\":\"active\"}", "{\"id\":\"x\",\"state\":\"active\"}",
-		"{\"id\":\"x\",\"user\":\"u\"}", "{\"id\":\"\",\"user\":\"u\",\"state\":\"active\"}",
+		"{\"id\":\"x\",\"user\":\"u\"}",
+		"{\"id\":\"\",\"user\":\"u\",\"state\":\"active\"}",
 		"{\"id\":\"a b\",\"user\":\"u\",\"state\":\"active\"}",
 		"{\"id\":\"\\u00e9\",\"user\":\"u\",\"state\":\"active\"}",
-		"{\"id\":7,\"user\":\"u\",\"state\":\"active\"}", "{\"id\":null,\"user\":\"u\",\"state\":\"active\"}",
-		("{\"id\":\"12345678901234567890123456789012345678901234567890123456789012345\",\"user\":\"u\","
+		"{\"id\":7,\"user\":\"u\",\"state\":\"active\"}",
+		"{\"id\":null,\"user\":\"u\",\"state\":\"active\"}",
+		("{\"id\":\"12345678901234567890123456789012345678901234567890123456789012345\","
+		 "\"user\":\"u\","
 		 "\"state\":\"active\"}"),
 		"{\"id\":\"x\",\"user\":\"\",\"state\":\"active\"}",
 		"{\"id\":\"x\",\"user\":\"a\\nb\",\"state\":\"active\"}",
 		"{\"id\":\"x\",\"user\":\"a\\u202eb\",\"state\":\"active\"}",
 		"{\"id\":\"x\",\"user\":{\"id\":\"x\"},\"state\":\"active\"}",
-		"{\"id\":\"x\",\"user\":\"u\",\"state\":\"Active\"}", "{\"id\":\"x\",\"user\":\"u\",\"state\":true}",
+		"{\"id\":\"x\",\"user\":\"u\",\"state\":\"Active\"}",
+		"{\"id\":\"x\",\"user\":\"u\",\"state\":true}",
 		"{\"id\":\"c1\",\"user\":\"again\",\"state\":\"active\"}"};
 	size_t n = sizeof(entries) / sizeof(*entries);
 	struct buf b = BUF_INIT(100000);
 	struct heartbeat h;
 
-	buf_adds(&b, "{" HEAD ",\"sessions\":[{\"id\":\"c1\",\"user\":\"one\",\"state\":\"active\"}");
+	buf_adds(&b,
+		"{" HEAD ",\"sessions\":[{\"id\":\"c1\",\"user\":\"one\",\"state\":\"active\"}");
 	for (size_t i = 0; i < n; i++)
 		buf_addf(&b, " , %s", entries[i]);
 	buf_adds(&b, ",{\"id\":\"c2\",\"user\":\"two\",\"state\":\"disconnected\"} ] }");
@@ -204,14 +237,16 @@ END_TEST
 
 START_TEST(an_odd_since_or_client_is_unknown)
 {
-	static const char *const since[] = {"-5", "1.5", "1e3", "99999999999999999999e1", "\"1\"", "null", "{}",
-		"18446744073709551615"};
+	static const char *const since[] = {"-5", "1.5", "1e3", "99999999999999999999e1", "\"1\"",
+		"null", "{}", "18446744073709551615"};
 	struct heartbeat h;
 	char text[600];
 
 	for (size_t i = 0; i < sizeof(since) / sizeof(*since); i++) {
-		snprintf(text, sizeof(text), "{" HEAD ",\"sessions\":[{\"since\":%s,\"client\":\"a\\nb\",\"id\":\"c1\","
-					     "\"user\":\"u\",\"state\":\"active\"}]}", since[i]);
+		snprintf(text, sizeof(text),
+			"{" HEAD ",\"sessions\":[{\"since\":%s,\"client\":\"a\\nb\",\"id\":\"c1\","
+			"\"user\":\"u\",\"state\":\"active\"}]}",
+			since[i]);
 		h = parsed(text);
 		ck_assert_uint_eq(h.session_count, 1);
 		ck_assert_msg(h.sessions[0].since_ms == 0, "%s", since[i]);
@@ -219,7 +254,8 @@ START_TEST(an_odd_since_or_client_is_unknown)
 		heartbeat_deinit(&h);
 	}
 	/* The far future is for the receiver to clamp. */
-	h = parsed("{" HEAD ",\"sessions\":[{\"since\":9223372036854775807 , \"id\":\"c1\",\"user\":\"u\","
+	h = parsed("{" HEAD
+		   ",\"sessions\":[{\"since\":9223372036854775807 , \"id\":\"c1\",\"user\":\"u\","
 		   "\"state\":\"active\",\"client\":17}]}");
 	ck_assert(h.sessions[0].since_ms == INT64_MAX);
 	ck_assert_str_eq(h.sessions[0].client, "");
@@ -234,8 +270,8 @@ static char *with_sessions(size_t count, size_t distinct, const char *extra)
 
 	buf_adds(&b, "{" HEAD ",\"sessions\":[");
 	for (size_t i = 0; i < count; i++)
-		buf_addf(&b, "%s{\"id\":\"session-%zu\",\"user\":\"u%zu\",\"state\":\"active\"}", i ? "," : "",
-			i % distinct, i);
+		buf_addf(&b, "%s{\"id\":\"session-%zu\",\"user\":\"u%zu\",\"state\":\"active\"}",
+			i ? "," : "", i % distinct, i);
 	buf_addf(&b, "]%s}", extra);
 	return buf_steal(&b);
 }
@@ -288,7 +324,8 @@ END_TEST
 
 START_TEST(logins_that_are_no_names_are_left_out)
 {
-	struct heartbeat h = parsed("{" HEAD ",\"logins\":[\"a\",1,null,\"\",\"b\\nc\",\"CORP\\\\d\",{}]}");
+	struct heartbeat h =
+		parsed("{" HEAD ",\"logins\":[\"a\",1,null,\"\",\"b\\nc\",\"CORP\\\\d\",{}]}");
 	struct buf b = BUF_INIT(1 << 20);
 	struct err e = {""};
 
@@ -308,8 +345,9 @@ END_TEST
 
 START_TEST(other_arrays_are_not_taken_for_sessions)
 {
-	struct heartbeat h = parsed("{\"x\":{\"sessions\":[1]},\"y\":[{\"sessions\":[2]}]," HEAD
-				    ",\"sessions\":[],\"z\":[{\"a\":[]}],\"cpu\":{\"busy_percent\":1,\"count\":2}}");
+	struct heartbeat h = parsed(
+		"{\"x\":{\"sessions\":[1]},\"y\":[{\"sessions\":[2]}]," HEAD
+		",\"sessions\":[],\"z\":[{\"a\":[]}],\"cpu\":{\"busy_percent\":1,\"count\":2}}");
 
 	ck_assert(h.sessions_complete && h.session_count == 0 && h.sessions_dropped == 0);
 	ck_assert(h.has_cpu && h.cpu_count == 2);
@@ -338,7 +376,8 @@ struct built {
 /* A random heartbeat, as an agent would build it. */
 static void build(unsigned short seed[3], struct built *b)
 {
-	static const char *const odd[] = {"\xd0\xb8\xd0\xb2", "a\"b", "C\\d", "x y", "\xf0\x9f\x98\x80"};
+	static const char *const odd[] = {
+		"\xd0\xb8\xd0\xb2", "a\"b", "C\\d", "x y", "\xf0\x9f\x98\x80"};
 	struct heartbeat *h = &b->h;
 
 	memset(b, 0, sizeof(*b));
@@ -364,7 +403,8 @@ static void build(unsigned short seed[3], struct built *b)
 		snprintf(b->text[2 * i + 1], sizeof(b->text[0]), "%s%u", odd[below(seed, 5)],
 			(unsigned)below(seed, 1000));
 		b->sessions[i] = (struct heartbeat_session){b->text[2 * i], b->text[2 * i + 1],
-			below(seed, 2) ? "10.0.0.1" : "", below(seed, 2), (int64_t)below(seed, INT64_MAX)};
+			below(seed, 2) ? "10.0.0.1" : "", below(seed, 2),
+			(int64_t)below(seed, INT64_MAX)};
 	}
 	h->logins = b->logins;
 	h->login_count = below(seed, 21);
@@ -380,7 +420,8 @@ static void assert_same(const struct heartbeat *a, const struct heartbeat *b)
 	ck_assert_str_eq(a->agent_version, b->agent_version);
 	ck_assert(a->seq == b->seq && a->accepting == b->accepting);
 	ck_assert(a->window_samples == b->window_samples && a->window_seconds == b->window_seconds);
-	ck_assert(a->has_cpu == b->has_cpu && a->cpu_busy == b->cpu_busy && a->cpu_count == b->cpu_count);
+	ck_assert(a->has_cpu == b->has_cpu && a->cpu_busy == b->cpu_busy &&
+		  a->cpu_count == b->cpu_count);
 	ck_assert(a->has_memory == b->has_memory && a->memory_total == b->memory_total);
 	ck_assert(a->memory_available == b->memory_available);
 	ck_assert(a->has_custom_load == b->has_custom_load && a->custom_load == b->custom_load);
@@ -413,8 +454,8 @@ START_TEST(heartbeats_round_trip)
 		build(seed, &b);
 		heartbeat_format(&b.h, &text);
 		ck_assert_int_eq(buf_error(&text), 0);
-		ck_assert_msg(heartbeat_parse(buf_str(&text), text.len, &back, &e) == 0, "%s: %s", e.text,
-			buf_str(&text));
+		ck_assert_msg(heartbeat_parse(buf_str(&text), text.len, &back, &e) == 0, "%s: %s",
+			e.text, buf_str(&text));
 		assert_same(&b.h, &back);
 		heartbeat_deinit(&back);
 		buf_deinit(&text);
@@ -447,19 +488,24 @@ START_TEST(replies_round_trip)
 		}
 		for (size_t k = 0; k < r.topology.count; k++) {
 			snprintf(r.topology.dispatchers[k].name, LIMIT_NAME_SIZE, "d%zu", k);
-			snprintf(r.topology.dispatchers[k].url, LIMIT_ADDRESS_SIZE, "https://[2001:db8::%zu]:8443",
-				k);
+			snprintf(r.topology.dispatchers[k].url, LIMIT_ADDRESS_SIZE,
+				"https://[2001:db8::%zu]:8443", k);
 		}
 		heartbeat_reply_format(&r, &b);
-		ck_assert_msg(parse_reply(buf_str(&b), &back, &e) == 0, "%s: %s", e.text, buf_str(&b));
-		ck_assert(back.has_load_index == r.has_load_index && back.load_index == r.load_index);
-		ck_assert(back.maintenance == r.maintenance && back.push_interval == r.push_interval);
+		ck_assert_msg(
+			parse_reply(buf_str(&b), &back, &e) == 0, "%s: %s", e.text, buf_str(&b));
+		ck_assert(
+			back.has_load_index == r.has_load_index && back.load_index == r.load_index);
+		ck_assert(
+			back.maintenance == r.maintenance && back.push_interval == r.push_interval);
 		ck_assert_str_eq(back.topology.cluster_id, r.topology.cluster_id);
 		ck_assert(back.topology.version == r.topology.version);
 		ck_assert_uint_eq(back.topology.count, r.topology.count);
 		for (size_t k = 0; k < r.topology.count; k++) {
-			ck_assert_str_eq(back.topology.dispatchers[k].name, r.topology.dispatchers[k].name);
-			ck_assert_str_eq(back.topology.dispatchers[k].url, r.topology.dispatchers[k].url);
+			ck_assert_str_eq(
+				back.topology.dispatchers[k].name, r.topology.dispatchers[k].name);
+			ck_assert_str_eq(
+				back.topology.dispatchers[k].url, r.topology.dispatchers[k].url);
 		}
 		buf_deinit(&b);
 	}
@@ -476,22 +522,31 @@ static const struct {
 	{"{}", "\"maintenance\" is missing"},
 	{"{\"maintenance\":false}", "\"push_interval\" is missing"},
 	{"{\"maintenance\":0,\"push_interval\":15}", "\"maintenance\" must be true or false"},
-	{"{\"maintenance\":false,\"push_interval\":0}", "\"push_interval\" must be within 1 and 3600"},
-	{"{\"maintenance\":false,\"push_interval\":3601}", "\"push_interval\" must be within 1 and 3600"},
-	{"{\"maintenance\":false,\"push_interval\":-1}", "\"push_interval\" must be within 1 and 3600"},
-	{"{\"maintenance\":false,\"push_interval\":15,\"load_index\":10001}", "\"load_index\" must be within"},
+	{"{\"maintenance\":false,\"push_interval\":0}",
+		"\"push_interval\" must be within 1 and 3600"},
+	{"{\"maintenance\":false,\"push_interval\":3601}",
+		"\"push_interval\" must be within 1 and 3600"},
+	{"{\"maintenance\":false,\"push_interval\":-1}",
+		"\"push_interval\" must be within 1 and 3600"},
+	{"{\"maintenance\":false,\"push_interval\":15,\"load_index\":10001}",
+		"\"load_index\" must be within"},
 	{TOPOLOGY "[]}", "\"topology\" must be an object"},
 	{TOPOLOGY "{}}", "\"cluster_id\" is missing"},
 	{TOPOLOGY "{\"cluster_id\":\"\",\"version\":1}}", "\"cluster_id\" is missing"},
 	{TOPOLOGY "{\"cluster_id\":\"c\"}}", "\"version\" is missing"},
 	{TOPOLOGY "{\"cluster_id\":\"c\",\"version\":-1}}", "\"version\" must be within"},
-	{TOPOLOGY "{\"cluster_id\":\"c\",\"version\":1,\"dispatchers\":1}}", "\"dispatchers\" must be an array"},
+	{TOPOLOGY "{\"cluster_id\":\"c\",\"version\":1,\"dispatchers\":1}}",
+		"\"dispatchers\" must be an array"},
 	{TOPOLOGY "{\"cluster_id\":\"c\",\"version\":1,\"dispatchers\":[1]}}", "must hold objects"},
-	{TOPOLOGY "{\"cluster_id\":\"c\",\"version\":1,\"dispatchers\":[{\"url\":\"https://a\"}]}}", "\"name\""},
-	{TOPOLOGY "{\"cluster_id\":\"c\",\"version\":1,\"dispatchers\":[{\"name\":\"a\"}]}}", "\"url\""},
-	{TOPOLOGY "{\"cluster_id\":\"c\",\"version\":1,\"dispatchers\":[{\"name\":\"a\",\"url\":\"file:///x\"}]}}",
+	{TOPOLOGY "{\"cluster_id\":\"c\",\"version\":1,\"dispatchers\":[{\"url\":\"https://a\"}]}}",
+		"\"name\""},
+	{TOPOLOGY "{\"cluster_id\":\"c\",\"version\":1,\"dispatchers\":[{\"name\":\"a\"}]}}",
 		"\"url\""},
-	{TOPOLOGY "{\"cluster_id\":\"c\",\"version\":1,\"dispatchers\":[{\"name\":\"a\",\"url\":\"https://\"}]}}",
+	{TOPOLOGY "{\"cluster_id\":\"c\",\"version\":1,\"dispatchers\":[{\"name\":\"a\",\"url\":"
+		  "\"file:///x\"}]}}",
+		"\"url\""},
+	{TOPOLOGY "{\"cluster_id\":\"c\",\"version\":1,\"dispatchers\":[{\"name\":\"a\",\"url\":"
+		  "\"https://\"}]}}",
 		"\"url\""},
 	{TOPOLOGY "{\"cluster_id\":\"c\",\"version\":1,\"dispatchers\":[{\"name\":\"a\","
 		  "\"url\":\"https://a b\"}]}}",
@@ -505,7 +560,8 @@ START_TEST(each_bad_reply_is_told_why)
 
 	ck_assert_msg(parse_reply(bad_replies[_i].text, &r, &e) == -EINVAL, "accepted: %s",
 		bad_replies[_i].text);
-	ck_assert_msg(strstr(e.text, bad_replies[_i].what) != NULL, "%s: %s", bad_replies[_i].text, e.text);
+	ck_assert_msg(strstr(e.text, bad_replies[_i].what) != NULL, "%s: %s", bad_replies[_i].text,
+		e.text);
 	ck_assert_uint_eq(r.push_interval, 42);
 }
 END_TEST
@@ -546,7 +602,8 @@ static Suite *make_suite(void)
 	tcase_add_test(t, heartbeats_round_trip);
 	suite_add_tcase(s, t);
 	tcase_add_test(reply, replies_round_trip);
-	tcase_add_loop_test(reply, each_bad_reply_is_told_why, 0, sizeof(bad_replies) / sizeof(*bad_replies));
+	tcase_add_loop_test(
+		reply, each_bad_reply_is_told_why, 0, sizeof(bad_replies) / sizeof(*bad_replies));
 	tcase_add_test(reply, a_topology_has_a_limit);
 	suite_add_tcase(s, reply);
 	return s;

@@ -11,13 +11,46 @@
 #include "wire/limits.h"
 
 static const char *const good[] = {
-	"{}", "[]", " [ ] ", "\t{ }\r\n", "null", "true", "false", "0", "-0", "-1", "12", "1.5", "-0.0", "1e5",
-	"1E+5", "0e0", "1.25e-3", "\"\"", "\"a\"", "[1,2,3]", "[[[[[[[[]]]]]]]]", "[[[[[[[[1]]]]]]]]",
-	"{\"a\":{\"a\":{\"a\":1}},\"b\":{\"a\":2}}", "[{\"a\":1},{\"a\":1}]", "{\"\":1}",
-	"{\"a\":1,\"A\":2,\"a \":3}", "9223372036854775807", "-9223372036854775808", "18446744073709551615",
-	"1.7976931348623157e308", "1e-400", "0.1e309", "123456789012345678901234567890.5",
-	"\"\\\"\\\\\\/\\b\\f\\n\\r\\t\"", "\"\\u0001\\u00e9\\u20AC\"", "\"\\ud83d\\ude00\"",
-	"\"\xd0\xb8\xd0\xbc\xd1\x8f\"", "\"\xf4\x8f\xbf\xbf\"", "\"\x7f\"", "{\"a\" : [ 1 , { } , [ ] ] }",
+	"{}",
+	"[]",
+	" [ ] ",
+	"\t{ }\r\n",
+	"null",
+	"true",
+	"false",
+	"0",
+	"-0",
+	"-1",
+	"12",
+	"1.5",
+	"-0.0",
+	"1e5",
+	"1E+5",
+	"0e0",
+	"1.25e-3",
+	"\"\"",
+	"\"a\"",
+	"[1,2,3]",
+	"[[[[[[[[]]]]]]]]",
+	"[[[[[[[[1]]]]]]]]",
+	"{\"a\":{\"a\":{\"a\":1}},\"b\":{\"a\":2}}",
+	"[{\"a\":1},{\"a\":1}]",
+	"{\"\":1}",
+	"{\"a\":1,\"A\":2,\"a \":3}",
+	"9223372036854775807",
+	"-9223372036854775808",
+	"18446744073709551615",
+	"1.7976931348623157e308",
+	"1e-400",
+	"0.1e309",
+	"123456789012345678901234567890.5",
+	"\"\\\"\\\\\\/\\b\\f\\n\\r\\t\"",
+	"\"\\u0001\\u00e9\\u20AC\"",
+	"\"\\ud83d\\ude00\"",
+	"\"\xd0\xb8\xd0\xbc\xd1\x8f\"",
+	"\"\xf4\x8f\xbf\xbf\"",
+	"\"\x7f\"",
+	"{\"a\" : [ 1 , { } , [ ] ] }",
 };
 
 START_TEST(takes_what_the_standard_allows)
@@ -173,7 +206,8 @@ START_TEST(values_are_counted)
 }
 END_TEST
 
-/* Objects of every size around the change from pairs to sorting and from the inline table to the heap. */
+/* Objects of every size around the change from pairs to sorting and from the inline table to the
+ * heap. */
 START_TEST(a_repeated_key_is_found_among_many)
 {
 	for (int n = 2; n < 300; n += n < 80 ? 1 : 37) {
@@ -182,12 +216,14 @@ START_TEST(a_repeated_key_is_found_among_many)
 
 			buf_adds(&b, "{\"outer\":1,\"o\":{");
 			for (int i = 0; i < n; i++)
-				buf_addf(&b, "%s\"%s%d\":{\"k\":1}", i ? "," : "", i % 2 ? "k" : "long-key-name-",
+				buf_addf(&b, "%s\"%s%d\":{\"k\":1}", i ? "," : "",
+					i % 2 ? "k" : "long-key-name-",
 					twice && i == n - 1 ? (n - 1) % 2 : i);
 			buf_adds(&b, "},\"last\":2}");
 			/* For n = 2 the key that was to be repeated is the last itself. */
-			ck_assert_msg((json_scan(buf_str(&b), b.len, NULL) == 0) == (!twice || n == 2), "%d: %s",
-				n, buf_str(&b));
+			ck_assert_msg(
+				(json_scan(buf_str(&b), b.len, NULL) == 0) == (!twice || n == 2),
+				"%d: %s", n, buf_str(&b));
 			buf_deinit(&b);
 		}
 	}
@@ -222,8 +258,9 @@ END_TEST
 /* Whatever the scan lets through, json-c builds; mutations of good texts with a fixed seed. */
 START_TEST(agrees_with_json_c)
 {
-	static const char base[] = "{\"node\":\"ts-1\",\"cpu\":{\"busy\":37.25,\"n\":8},\"s\":[{\"id\":\"c1\","
-				   "\"u\":\"\xd0\xb8\\u00e9\\ud83d\\ude00\"},null,true,-1.5e-3]}";
+	static const char base[] =
+		"{\"node\":\"ts-1\",\"cpu\":{\"busy\":37.25,\"n\":8},\"s\":[{\"id\":\"c1\","
+		"\"u\":\"\xd0\xb8\\u00e9\\ud83d\\ude00\"},null,true,-1.5e-3]}";
 	static const char alphabet[] = "{}[]\",:\\u0019eE+-.tfn \xd0\xff";
 	unsigned short seed[3] = {7, 7, 7};
 	unsigned accepted = 0;
@@ -271,8 +308,9 @@ END_TEST
 
 START_TEST(members_of_each_type)
 {
-	AUTO_JSON struct json_object *o = object(
-		"{\"s\":\"text\",\"b\":true,\"u\":18446744073709551615,\"n\":2.5,\"i\":7,\"a\":[1,2],\"o\":{}}");
+	AUTO_JSON struct json_object *o =
+		object("{\"s\":\"text\",\"b\":true,\"u\":18446744073709551615,\"n\":2.5,\"i\":7,"
+		       "\"a\":[1,2],\"o\":{}}");
 	struct json_object *array = NULL, *inner = NULL;
 	const char *s = NULL;
 	bool b = false, found = false;
@@ -328,8 +366,9 @@ END_TEST
 
 START_TEST(wrong_types_and_ranges_name_the_member)
 {
-	AUTO_JSON struct json_object *o = object("{\"s\":\"text\",\"neg\":-1,\"f\":1.5,\"big\":7,\"a\":[1,2],"
-						 "\"huge\":18446744073709551615,\"b\":1}");
+	AUTO_JSON struct json_object *o =
+		object("{\"s\":\"text\",\"neg\":-1,\"f\":1.5,\"big\":7,\"a\":[1,2],"
+		       "\"huge\":18446744073709551615,\"b\":1}");
 	struct json_object *x = NULL;
 	struct err e = {""};
 	const char *s = NULL;
@@ -376,8 +415,9 @@ START_TEST(writes_members)
 	json_add_member_bool(&b, "f", false);
 	json_add_key(&b, "a");
 	buf_adds(&b, "[]}");
-	ck_assert_str_eq(buf_str(&b), "{\"s\":\"a\\\"b\\\\c\\nd\\u0001\x7f\xe2\x82\xac\",\"null\":null,"
-				      "\"u\":18446744073709551615,\"t\":true,\"f\":false,\"a\":[]}");
+	ck_assert_str_eq(buf_str(&b),
+		"{\"s\":\"a\\\"b\\\\c\\nd\\u0001\x7f\xe2\x82\xac\",\"null\":null,"
+		"\"u\":18446744073709551615,\"t\":true,\"f\":false,\"a\":[]}");
 	ck_assert_int_eq(json_scan(buf_str(&b), b.len, NULL), 0);
 	buf_deinit(&b);
 }
@@ -404,7 +444,8 @@ START_TEST(strings_round_trip)
 		struct err e = {""};
 
 		for (long n = nrand48(seed) % 60; n > 0; n--) {
-			static const char *const many[] = {"\xc2\x80", "\xd0\xb8", "\xe2\x80\xa8", "\xf0\x9f\x98\x80"};
+			static const char *const many[] = {
+				"\xc2\x80", "\xd0\xb8", "\xe2\x80\xa8", "\xf0\x9f\x98\x80"};
 
 			if (nrand48(seed) % 4)
 				buf_addc(&in, (char)(1 + nrand48(seed) % 127));
@@ -428,7 +469,8 @@ static Suite *make_suite(void)
 
 	tcase_set_timeout(t, 60);
 	tcase_add_loop_test(t, takes_what_the_standard_allows, 0, sizeof(good) / sizeof(*good));
-	tcase_add_loop_test(t, refuses_everything_else_with_its_place, 0, sizeof(bad) / sizeof(*bad));
+	tcase_add_loop_test(
+		t, refuses_everything_else_with_its_place, 0, sizeof(bad) / sizeof(*bad));
 	tcase_add_test(t, a_nul_byte_is_no_space);
 	tcase_add_test(t, values_are_counted);
 	tcase_add_test(t, a_repeated_key_is_found_among_many);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: ISC */
-/* base/log: one line is one line, whatever is printed; levels; limits. Standard error goes to a pipe. */
+/* base/log: one line is one line, whatever is printed; levels; limits. Standard error goes to a
+ * pipe. */
 #include "base/log.h"
 
 #include <errno.h>

@@ -10,9 +10,11 @@
 
 START_TEST(names)
 {
-	static const char *const good[] = {"a", "Z", "0", "_", "ts-01.example.com", "A_b-c.d", "a-", "a."};
-	static const char *const bad[] = {"", "-a", ".a", ".", "..", "../etc", "a/b", "a b", "a\n", " a", "a;b",
-		"a,b", "a\\b", "a'b", "a\"b", "a%b", "\xd0\xb8", "a\x7f", "a:b", "a@b"};
+	static const char *const good[] = {
+		"a", "Z", "0", "_", "ts-01.example.com", "A_b-c.d", "a-", "a."};
+	static const char *const bad[] = {"", "-a", ".a", ".", "..", "../etc", "a/b", "a b", "a\n",
+		" a", "a;b", "a,b", "a\\b", "a'b", "a\"b", "a%b", "\xd0\xb8", "a\x7f", "a:b",
+		"a@b"};
 
 	for (size_t i = 0; i < sizeof(good) / sizeof(*good); i++)
 		ck_assert_msg(name_valid(good[i]), "%s", good[i]);
@@ -25,7 +27,8 @@ END_TEST
 START_TEST(tags)
 {
 	static const char *const good[] = {"gpu", "None", "ANY", "any.", "nonesuch", ".a", "2"};
-	static const char *const bad[] = {"", "-east", "none", "any", "a;b", "a,b", "gpu!", " gpu", "a b"};
+	static const char *const bad[] = {
+		"", "-east", "none", "any", "a;b", "a,b", "gpu!", " gpu", "a b"};
 
 	for (size_t i = 0; i < sizeof(good) / sizeof(*good); i++)
 		ck_assert_msg(tag_name_valid(good[i]), "%s", good[i]);
@@ -39,7 +42,8 @@ END_TEST
 START_TEST(every_byte)
 {
 	for (int c = 1; c < 256; c++) {
-		bool alnum = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
+		bool alnum =
+			(c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
 		char alone[] = {(char)c, '\0'}, second[] = {'a', (char)c, '\0'};
 
 		ck_assert(name_valid(alone) == (alnum || c == '_'));
@@ -67,11 +71,12 @@ END_TEST
 START_TEST(addresses)
 {
 	static const char *const good[] = {"10.0.0.1", "255.255.255.255", "::1", "2001:db8::7",
-		"::ffff:10.0.0.1", "localhost", "ts-01.example.com", "3com.example", "a", "x1", "1.2.3.4a",
-		"xn--e1afmkfd.xn--p1ai"};
-	static const char *const bad[] = {"", "10.0.0", "10.0.0.256", "1.2.3.4.5", "010.0.0.1.", "12345",
-		"[::1]", "fe80::1%eth0", ":::", "1::2::3", "-a.example", "a-.example", "a..b", ".a", "a.",
-		"a b", "a_b", "a/b", "a:3389", "a\n", "host;rm", "\xd0\xb8.ru", "10.0.0.1 "};
+		"::ffff:10.0.0.1", "localhost", "ts-01.example.com", "3com.example", "a", "x1",
+		"1.2.3.4a", "xn--e1afmkfd.xn--p1ai"};
+	static const char *const bad[] = {"", "10.0.0", "10.0.0.256", "1.2.3.4.5", "010.0.0.1.",
+		"12345", "[::1]", "fe80::1%eth0", ":::", "1::2::3", "-a.example", "a-.example",
+		"a..b", ".a", "a.", "a b", "a_b", "a/b", "a:3389", "a\n", "host;rm", "\xd0\xb8.ru",
+		"10.0.0.1 "};
 
 	for (size_t i = 0; i < sizeof(good) / sizeof(*good); i++)
 		ck_assert_msg(address_valid(good[i]), "%s", good[i]);

@@ -14,8 +14,9 @@ START_TEST(tokens_are_base64url_and_differ)
 	for (int i = 0; i < 200; i++) {
 		secret_token_new(tokens[i]);
 		ck_assert_uint_eq(strlen(tokens[i]), 43);
-		ck_assert_uint_eq(strspn(tokens[i],
-					  "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"),
+		ck_assert_uint_eq(
+			strspn(tokens[i],
+				"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"),
 			43);
 		/* 256 bits in 43 digits: the last one holds four bits, so its low two are zero. */
 		ck_assert_ptr_nonnull(strchr("AEIMQUYcgkosw048", tokens[i][42]));
@@ -25,7 +26,8 @@ START_TEST(tokens_are_base64url_and_differ)
 			used[(unsigned char)tokens[i][k]] = 1;
 	}
 	/* 8600 random digits meet each of the 64 with a chance of failure below 10^-56. */
-	for (const char *p = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"; *p; p++)
+	for (const char *p = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"; *p;
+		p++)
 		ck_assert_int_eq(used[(unsigned char)*p], 1);
 }
 END_TEST

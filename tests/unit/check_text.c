@@ -38,7 +38,8 @@ END_TEST
 
 START_TEST(parses_decimals_alone)
 {
-	static const char *const bad[] = {"", " 3", "3 ", "+3", "-3", "0x3", "3.0", "1e3", "\xd9\xa3", "3\n"};
+	static const char *const bad[] = {
+		"", " 3", "3 ", "+3", "-3", "0x3", "3.0", "1e3", "\xd9\xa3", "3\n"};
 	uint64_t v = 99;
 
 	for (size_t i = 0; i < sizeof(bad) / sizeof(*bad); i++)
@@ -59,12 +60,13 @@ END_TEST
 
 START_TEST(knows_utf8)
 {
-	static const char *const good[] = {"", "plain", "\x7f", "\xc2\x80", "\xdf\xbf", "\xe0\xa0\x80",
-		"\xed\x9f\xbf", "\xee\x80\x80", "\xef\xbf\xbf", "\xf0\x90\x80\x80", "\xf4\x8f\xbf\xbf",
-		"\xd0\xb8\xd0\xbc\xd1\x8f"};
-	static const char *const bad[] = {"\x80", "\xbf", "\xc0\x80", "\xc1\xbf", "\xc2", "\xc2\x41",
-		"\xe0\x9f\xbf", "\xed\xa0\x80", "\xed\xbf\xbf", "\xe2\x82", "\xf0\x8f\xbf\xbf",
-		"\xf4\x90\x80\x80", "\xf5\x80\x80\x80", "\xff", "\xfe", "\xf0\x90\x80", "a\xe2\x82\x28"};
+	static const char *const good[] = {"", "plain", "\x7f", "\xc2\x80", "\xdf\xbf",
+		"\xe0\xa0\x80", "\xed\x9f\xbf", "\xee\x80\x80", "\xef\xbf\xbf", "\xf0\x90\x80\x80",
+		"\xf4\x8f\xbf\xbf", "\xd0\xb8\xd0\xbc\xd1\x8f"};
+	static const char *const bad[] = {"\x80", "\xbf", "\xc0\x80", "\xc1\xbf", "\xc2",
+		"\xc2\x41", "\xe0\x9f\xbf", "\xed\xa0\x80", "\xed\xbf\xbf", "\xe2\x82",
+		"\xf0\x8f\xbf\xbf", "\xf4\x90\x80\x80", "\xf5\x80\x80\x80", "\xff", "\xfe",
+		"\xf0\x90\x80", "a\xe2\x82\x28"};
 
 	for (size_t i = 0; i < sizeof(good) / sizeof(*good); i++)
 		ck_assert_msg(text_utf8_valid(good[i], strlen(good[i])), "good %zu", i);
@@ -81,7 +83,8 @@ END_TEST
 START_TEST(utf8_agrees_with_arithmetic)
 {
 	for (unsigned c = 0x800; c < 0x10000; c++) {
-		char s[3] = {(char)(0xe0 | c >> 12), (char)(0x80 | (c >> 6 & 63)), (char)(0x80 | (c & 63))};
+		char s[3] = {(char)(0xe0 | c >> 12), (char)(0x80 | (c >> 6 & 63)),
+			(char)(0x80 | (c & 63))};
 
 		ck_assert(text_utf8_valid(s, 3) == (c < 0xd800 || c > 0xdfff));
 	}

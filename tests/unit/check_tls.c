@@ -34,7 +34,8 @@ static X509 *new_certificate(EVP_PKEY *key, long from, long until)
 	ASN1_INTEGER_set(X509_get_serialNumber(x), 1);
 	X509_gmtime_adj(X509_getm_notBefore(x), from);
 	X509_gmtime_adj(X509_getm_notAfter(x), until);
-	X509_NAME_add_entry_by_txt(name, "CN", MBSTRING_ASC, (const unsigned char *)"localhost", -1, -1, 0);
+	X509_NAME_add_entry_by_txt(
+		name, "CN", MBSTRING_ASC, (const unsigned char *)"localhost", -1, -1, 0);
 	X509_set_issuer_name(x, name);
 	X509_set_pubkey(x, key);
 	ck_assert_int_gt(X509_sign(x, key, EVP_sha256()), 0);

@@ -38,7 +38,8 @@ static const char *key_at(const struct user_names *n, const char *input, const c
 	char *key = keys[next++ % 4];
 	struct err e = {""};
 
-	ck_assert_msg(user_key_make(n, input, strlen(input), node, key, &e) == 0, "%s: %s", input, e.text);
+	ck_assert_msg(user_key_make(n, input, strlen(input), node, key, &e) == 0, "%s: %s", input,
+		e.text);
 	return key;
 }
 
@@ -52,15 +53,18 @@ static void refuse(const char *input, size_t len, const char *what)
 	char ret[LIMIT_USER_KEY_SIZE] = "kept";
 	struct err e = {""};
 
-	ck_assert_msg(user_key_make(names, input, len, NULL, ret, &e) == -EINVAL, "accepted: %s", input);
+	ck_assert_msg(
+		user_key_make(names, input, len, NULL, ret, &e) == -EINVAL, "accepted: %s", input);
 	ck_assert_msg(strstr(e.text, what) != NULL, "%s: %s", input, e.text);
 	ck_assert_str_eq(ret, "kept");
 }
 
 START_TEST(spellings_of_one_person)
 {
-	static const char *const same[] = {"CORP\\alice", "corp\\ALICE", "Alice@corp", "alice@CORP.EXAMPLE.COM",
-		"  Corp.Example.Com\\alice ", "OLD\\alice", "alice@old", ("\xc2\xa0" "alice@corp\xe3\x80\x80")};
+	static const char *const same[] = {"CORP\\alice", "corp\\ALICE", "Alice@corp",
+		"alice@CORP.EXAMPLE.COM", "  Corp.Example.Com\\alice ", "OLD\\alice", "alice@old",
+		("\xc2\xa0"
+		 "alice@corp\xe3\x80\x80")};
 
 	for (size_t i = 0; i < sizeof(same) / sizeof(*same); i++)
 		ck_assert_str_eq(key(same[i]), "corp.example.com\\alice");
@@ -122,17 +126,37 @@ START_TEST(what_is_no_name_is_refused)
 		{"a\0b", 3, "U+0000"},
 		{"a\x7f", 2, "U+007F"},
 		{"a\xc2\x85", 3, "U+0085"},
-		{"a\xe2\x80\xae" "b", 5, "U+202E"},
-		{"a\xe2\x80\x8f" "b", 5, "U+200F"},
-		{"a\xe2\x81\xa6" "b", 5, "U+2066"},
-		{"a\xd8\x9c" "b", 4, "U+061C"},
-		{"a\xe2\x80\x8b" "b", 5, "U+200B"},
-		{"a\xe2\x80\x8d" "b", 5, "U+200D"},
+		{"a\xe2\x80\xae"
+		 "b",
+			5, "U+202E"},
+		{"a\xe2\x80\x8f"
+		 "b",
+			5, "U+200F"},
+		{"a\xe2\x81\xa6"
+		 "b",
+			5, "U+2066"},
+		{"a\xd8\x9c"
+		 "b",
+			4, "U+061C"},
+		{"a\xe2\x80\x8b"
+		 "b",
+			5, "U+200B"},
+		{"a\xe2\x80\x8d"
+		 "b",
+			5, "U+200D"},
 		{"a\xef\xbb\xbf", 4, "U+FEFF"},
-		{"a\xc2\xad" "b", 4, "U+00AD"},
-		{"a\xcd\x8f" "b", 4, "U+034F"},
-		{"a\xef\xb8\x8f" "b", 5, "U+FE0F"},
-		{"a\xe2\x80\xa8" "b", 5, "U+2028"},
+		{"a\xc2\xad"
+		 "b",
+			4, "U+00AD"},
+		{"a\xcd\x8f"
+		 "b",
+			4, "U+034F"},
+		{"a\xef\xb8\x8f"
+		 "b",
+			5, "U+FE0F"},
+		{"a\xe2\x80\xa8"
+		 "b",
+			5, "U+2028"},
 		{"a\xff", 2, "not valid UTF-8"},
 		{"a\xed\xa0\x80", 4, "not valid UTF-8"},
 		{"a\xe2\x82", 3, "not valid UTF-8"},
@@ -188,17 +212,20 @@ END_TEST
 START_TEST(unicode_spellings_meet)
 {
 	static const char *const pairs[][2] = {
-		{"\xc3\xa9t\xc3\xa9", "E\xcc\x81TE\xcc\x81"},               /* composed, decomposed */
-		{"\xd0\x98\xd0\x92\xd0\x90\xd0\x9d", "\xd0\xb8\xd0\xb2\xd0\xb0\xd0\xbd"}, /* Cyrillic */
-		{"\xd0\xb9", "\xd0\x98\xcc\x86"},                           /* short i */
-		{"stra\xc3\x9f" "e", "STRASSE"},
-		{"\xcf\x83", "\xcf\x82"},                                   /* the two sigmas */
-		{"\xe1\xbe\xb3", "\xce\x91\xcd\x85"},                       /* iota subscript */
+		{"\xc3\xa9t\xc3\xa9", "E\xcc\x81TE\xcc\x81"}, /* composed, decomposed */
+		{"\xd0\x98\xd0\x92\xd0\x90\xd0\x9d",
+			"\xd0\xb8\xd0\xb2\xd0\xb0\xd0\xbd"}, /* Cyrillic */
+		{"\xd0\xb9", "\xd0\x98\xcc\x86"},	     /* short i */
+		{"stra\xc3\x9f"
+		 "e",
+			"STRASSE"},
+		{"\xcf\x83", "\xcf\x82"},	      /* the two sigmas */
+		{"\xe1\xbe\xb3", "\xce\x91\xcd\x85"}, /* iota subscript */
 		{"\xe1\xbe\xbc", "\xce\xb1\xce\xb9"},
 		{"\xe1\xbe\x84", "\xce\xb1\xcc\x93\xcc\x81\xcd\x85"},
-		{"\xe1\xbe\x84", "\xce\xb1\xcd\x85\xcc\x93\xcc\x81"},       /* marks in another order */
-		{"\xe2\x84\xaa", "k"},                                      /* Kelvin sign */
-		{"\xe2\x84\xab", "a\xcc\x8a"},                              /* Angstrom sign */
+		{"\xe1\xbe\x84", "\xce\xb1\xcd\x85\xcc\x93\xcc\x81"}, /* marks in another order */
+		{"\xe2\x84\xaa", "k"},				      /* Kelvin sign */
+		{"\xe2\x84\xab", "a\xcc\x8a"},			      /* Angstrom sign */
 	};
 	static const char *const different[][2] = {
 		{"\xc3\xa9", "e"},
@@ -217,7 +244,8 @@ END_TEST
 
 START_TEST(no_locale_has_a_say)
 {
-	static const char *const locales[] = {"C", "C.UTF-8", "tr_TR.UTF-8", "az_AZ.UTF-8", "lt_LT.UTF-8"};
+	static const char *const locales[] = {
+		"C", "C.UTF-8", "tr_TR.UTF-8", "az_AZ.UTF-8", "lt_LT.UTF-8"};
 
 	for (size_t i = 0; i < sizeof(locales) / sizeof(*locales); i++) {
 		if (!setlocale(LC_ALL, locales[i]))
@@ -238,15 +266,16 @@ static size_t encode(utf8proc_int32_t c, char ret[5])
 	return n;
 }
 
-/* Every code point that may be in a name, alone between two letters: its key is its own key, and its
- * decomposed and its folded spelling have the same one. */
+/* Every code point that may be in a name, alone between two letters: its key is its own key, and
+ * its decomposed and its folded spelling have the same one. */
 START_TEST(every_code_point_is_stable)
 {
 	unsigned checked = 0;
 
 	for (utf8proc_int32_t c = 0x80; c < 0x20000; c++) {
 		char text[16] = "x", one[LIMIT_USER_KEY_SIZE], two[LIMIT_USER_KEY_SIZE];
-		bool uniform = (c >= 0x3400 && c < 0xa000) || (c >= 0xac00 && c < 0xd7a4) || c >= 0x11000;
+		bool uniform =
+			(c >= 0x3400 && c < 0xa000) || (c >= 0xac00 && c < 0xd7a4) || c >= 0x11000;
 		utf8proc_uint8_t *apart;
 
 		/* Of the great uniform blocks every sixteenth will do; surrogates are none. */
@@ -260,7 +289,8 @@ START_TEST(every_code_point_is_stable)
 		ck_assert_msg(strcmp(one, two) == 0, "U+%04X", (unsigned)c);
 		apart = utf8proc_NFD((const utf8proc_uint8_t *)text);
 		ck_assert_int_eq(
-			user_key_make(NULL, (char *)apart, strlen((char *)apart), NULL, two, NULL), 0);
+			user_key_make(NULL, (char *)apart, strlen((char *)apart), NULL, two, NULL),
+			0);
 		ck_assert_msg(strcmp(one, two) == 0, "U+%04X decomposed", (unsigned)c);
 		free(apart);
 	}
@@ -271,9 +301,10 @@ END_TEST
 /* The same of random strings of difficult letters; fixed seed. */
 START_TEST(random_names_are_stable)
 {
-	static const utf8proc_int32_t letters[] = {'a', 'I', '@', '\\', ' ', 0xe9, 0x301, 0x345, 0x3b1, 0x1fb3,
-		0x1f84, 0x3a3, 0x3c2, 0x130, 0x131, 0xdf, 0x1e9e, 0x1100, 0x1161, 0x11a8, 0xac00, 0x323, 0x307,
-		0x1e69, 0xfb01, 0x149, 0x390, 0x439, 0x13a0, 0xab70, 0x10400, 0x1f600};
+	static const utf8proc_int32_t letters[] = {'a', 'I', '@', '\\', ' ', 0xe9, 0x301, 0x345,
+		0x3b1, 0x1fb3, 0x1f84, 0x3a3, 0x3c2, 0x130, 0x131, 0xdf, 0x1e9e, 0x1100, 0x1161,
+		0x11a8, 0xac00, 0x323, 0x307, 0x1e69, 0xfb01, 0x149, 0x390, 0x439, 0x13a0, 0xab70,
+		0x10400, 0x1f600};
 	unsigned short seed[3] = {2, 7, 1};
 	unsigned made = 0;
 
@@ -284,20 +315,24 @@ START_TEST(random_names_are_stable)
 
 		for (long n = 1 + nrand48(seed) % 8; n > 0; n--)
 			buf_add(&b, letter,
-				encode(letters[(size_t)nrand48(seed) % (sizeof(letters) / sizeof(*letters))],
+				encode(letters[(size_t)nrand48(seed) %
+					       (sizeof(letters) / sizeof(*letters))],
 					letter));
 		if (user_key_make(names, buf_str(&b), b.len, NULL, one, NULL) == 0) {
 			made++;
-			ck_assert_int_eq(user_key_make(names, one, strlen(one), NULL, two, NULL), 0);
+			ck_assert_int_eq(
+				user_key_make(names, one, strlen(one), NULL, two, NULL), 0);
 			ck_assert_str_eq(one, two);
 			other = utf8proc_NFC((const utf8proc_uint8_t *)buf_str(&b));
-			ck_assert_int_eq(
-				user_key_make(names, (char *)other, strlen((char *)other), NULL, two, NULL), 0);
+			ck_assert_int_eq(user_key_make(names, (char *)other, strlen((char *)other),
+						 NULL, two, NULL),
+				0);
 			ck_assert_str_eq(one, two);
 			free(other);
 			other = utf8proc_NFD((const utf8proc_uint8_t *)buf_str(&b));
-			ck_assert_int_eq(
-				user_key_make(names, (char *)other, strlen((char *)other), NULL, two, NULL), 0);
+			ck_assert_int_eq(user_key_make(names, (char *)other, strlen((char *)other),
+						 NULL, two, NULL),
+				0);
 			ck_assert_str_eq(one, two);
 			free(other);
 			ck_assert(text_utf8_valid(one, strlen(one)));
@@ -315,7 +350,8 @@ START_TEST(aliases_have_one_meaning)
 	ck_assert_int_eq(user_names_add_alias(names, "corp", "CORP.example.com", &e), 0);
 	ck_assert_int_eq(user_names_add_alias(names, "old", "corp.example.com", &e), 0);
 	ck_assert_int_eq(user_names_add_alias(names, "Corp", "other", &e), -EEXIST);
-	ck_assert_msg(strstr(e.text, "already stands for \"corp.example.com\"") != NULL, "%s", e.text);
+	ck_assert_msg(
+		strstr(e.text, "already stands for \"corp.example.com\"") != NULL, "%s", e.text);
 	ck_assert_int_eq(user_names_add_alias(names, "same", "SAME", &e), 0);
 	ck_assert_int_eq(user_names_add_alias(names, "corp.example.com", "old", &e), -EINVAL);
 	ck_assert_int_eq(user_names_add_alias(names, "corp.example.com", "new.example", &e), 0);
