@@ -133,11 +133,11 @@ static int walk_both(
 
 	while (!error && (i < n || j < l->known_count)) {
 		const struct known_session *k = j < l->known_count ? &l->known[j] : NULL;
-		int order_of = i == n ? 1 : !k ? -1 : strcmp(order[i]->id, k->id);
+		int cmp = i == n ? 1 : k ? strcmp(order[i]->id, k->id) : -1;
 
-		if (order_of < 0) {
+		if (!k || cmp < 0) {
 			error = walk_new(w, order[i++], l->have_baseline);
-		} else if (order_of > 0) {
+		} else if (cmp > 0) {
 			/* What an incomplete list does not show may live; but not without bound. */
 			if (complete || w->count >= LOGINS_KNOWN_MAX)
 				w->changed = true;

@@ -5,7 +5,6 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "base/cleanup.h"
 #include "base/text.h"
 #include "wire/heartbeat.h"
 
@@ -55,30 +54,34 @@ static bool shrink(struct heartbeat *h)
 	return true;
 }
 
+static int format_fitting(struct heartbeat *h, struct buf *out)
+{
+	do {
+		buf_reset(out);
+		heartbeat_format(h, out);
+	} while (buf_error(out) == -EOVERFLOW && shrink(h));
+	return buf_error(out);
+}
+
 int report_format(const struct report *r, struct buf *out, uint64_t *ret_serial)
 {
-	CLEANUP(freep) struct heartbeat_session *sessions = NULL;
-	CLEANUP(freep) const char **logins = NULL;
 	struct heartbeat h = {.seq = r->seq, .accepting = r->accepting};
 	size_t waiting_count;
 	const struct login *waiting = window_logins(r->window, &waiting_count);
 	int error = borrow_sessions(r->sessions, &h);
 
-	sessions = h.sessions;
 	if (!error)
 		error = borrow_logins(waiting, waiting_count, &h);
-	logins = h.logins;
-	if (error)
-		return error;
-	text_copy(h.node, sizeof(h.node), r->node);
-	text_copy(h.boot_id, sizeof(h.boot_id), r->boot_id);
-	text_copy(h.agent_version, sizeof(h.agent_version), TERMBROKER_VERSION);
-	window_average(r->window, r->now_boot_ms, &h);
-	do {
-		buf_reset(out);
-		heartbeat_format(&h, out);
-	} while (buf_error(out) == -EOVERFLOW && shrink(&h));
-	if (!buf_error(out))
+	if (!error) {
+		text_copy(h.node, sizeof(h.node), r->node);
+		text_copy(h.boot_id, sizeof(h.boot_id), r->boot_id);
+		text_copy(h.agent_version, sizeof(h.agent_version), TERMBROKER_VERSION);
+		window_average(r->window, r->now_boot_ms, &h);
+		error = format_fitting(&h, out);
+	}
+	if (!error)
 		*ret_serial = h.login_count > 0 ? waiting[h.login_count - 1].serial : 0;
-	return buf_error(out);
+	free(h.sessions);
+	free(h.logins);
+	return error;
 }

@@ -38,17 +38,21 @@ struct displays {
 	size_t count, cap;
 };
 
-/* "Num: RefCount Protocol Flags Type St Inode Path" */
+enum { REF_COUNT, PROTOCOL, FLAGS, TYPE, STATE, FIELDS };
+
+/* "Num: RefCount Protocol Flags Type St Inode Path", all but Inode in hexadecimal */
 static bool parse_line(const char *p, struct display *d, const char **ret_path)
 {
-	uint64_t flags, state, number;
+	uint64_t fields[FIELDS], number;
 
 	p = strchr(p, ':');
 	if (!p)
 		return false;
 	p++;
-	if (!scan_skip_word(&p) || !scan_skip_word(&p) || !scan_hex(&p, &flags) ||
-		!scan_skip_word(&p) || !scan_hex(&p, &state) || !scan_skip_word(&p))
+	for (int i = 0; i < FIELDS; i++)
+		if (!scan_hex(&p, &fields[i]))
+			return false;
+	if (!scan_u64(&p, &number))
 		return false;
 	/* The whole path and not its end: anyone may bind a socket below a folder of his own. */
 	if (*p++ != ' ' || strncmp(p, SOCKDIR, strlen(SOCKDIR)) != 0 ||
@@ -68,8 +72,8 @@ static bool parse_line(const char *p, struct display *d, const char **ret_path)
 	if (*p < '0' || *p > '9' || !scan_u64(&p, &number) || number > 65535 || *p)
 		return false;
 	d->number = (int)number;
-	d->listens = flags & LISTENS;
-	d->connected = !d->listens && state == STATE_CONNECTED;
+	d->listens = fields[FLAGS] & LISTENS;
+	d->connected = !d->listens && fields[STATE] == STATE_CONNECTED;
 	return true;
 }
 

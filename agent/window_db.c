@@ -16,7 +16,7 @@
 #include "base/cleanup.h"
 #include "base/text.h"
 
-#define SCHEMA_VERSION 1
+#define SCHEMA_VERSION "1"
 #define FILE_MAX (64 * 1024 * 1024)
 #define SET_ASIDE_MAX 3
 
@@ -34,7 +34,7 @@ static const char schema[] =
 	"CREATE TABLE session (id TEXT PRIMARY KEY, user TEXT NOT NULL, mark INTEGER NOT NULL)"
 	" STRICT, WITHOUT ROWID;"
 	"CREATE TABLE login (serial INTEGER PRIMARY KEY, user TEXT NOT NULL) STRICT;"
-	"PRAGMA user_version = 1;";
+	"PRAGMA user_version = " SCHEMA_VERSION ";";
 
 static int classify(int rc)
 {
@@ -123,9 +123,9 @@ static int prepare_schema(struct window_db *db, struct err *e)
 			run(db, "ROLLBACK", NULL);
 		return error;
 	}
-	if (atoi(version) != SCHEMA_VERSION)
-		return err_set(e, WINDOW_DB_DAMAGED, "the file has version %s, not %d", version,
-			SCHEMA_VERSION);
+	if (strcmp(version, SCHEMA_VERSION) != 0)
+		return err_set(e, WINDOW_DB_DAMAGED, "the file has version %s, not " SCHEMA_VERSION,
+			version);
 	return 0;
 }
 
