@@ -9,6 +9,7 @@
 #include "agent/sessions_utmp.h"
 
 #include <errno.h>
+#include <signal.h>
 #include <string.h>
 #include <utmp.h>
 
@@ -24,6 +25,9 @@ static bool has_process(const struct sysroot *r, pid_t pid)
 
 	if (pid <= 0)
 		return false;
+	/* The kernel tells it even where /proc is hidden from the service. */
+	if (!r->recorded)
+		return kill(pid, 0) == 0 || errno == EPERM;
 	snprintf(path, sizeof(path), "proc/%d", (int)pid);
 	return sysroot_exists(r, path);
 }

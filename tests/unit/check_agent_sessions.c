@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: ISC */
 /* Sessions from logind, xrdp and utmp, merged; names that mean harm. */
 #include <errno.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <time.h>
 #include <utmp.h>
 
 #include "agent/sessions.h"
@@ -129,6 +132,37 @@ START_TEST(a_display_takes_its_state_from_xrdp)
 		"0000: 00000003 00000000 00000000 0001 03 2 /run/xrdp/sockdir/xrdp_display_10\n");
 	ck_assert_int_eq(look(&w), 0);
 	need(&w, "9", "alice", true);
+	world_end(&w);
+	tree_end(dir);
+}
+END_TEST
+
+/* A real socket, as xrdp's X server makes it: its owner is the user, its time the start. */
+START_TEST(a_display_is_its_socket_s_owner)
+{
+	struct sockaddr_un a = {.sun_family = AF_UNIX};
+	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	char passwd[64], *dir = tree_new();
+	const struct session *s;
+	struct world w;
+
+	tree_put(dir, "run/xrdp/sockdir/x", "");
+	snprintf(passwd, sizeof(passwd), "owner:x:%u:1::/:/bin/sh\n", (unsigned)geteuid());
+	tree_put(dir, "etc/passwd", passwd);
+	tree_put(dir, "proc/net/unix",
+		"0000: 00000002 00000000 00010000 0001 01 1 /run/xrdp/sockdir/xrdp_display_10\n");
+	snprintf(a.sun_path, sizeof(a.sun_path), "%s/run/xrdp/sockdir/xrdp_display_10", dir);
+	ck_assert_int_eq(bind(fd, (struct sockaddr *)&a, sizeof(a)), 0);
+	tree_open(&w.root, dir);
+	world_init(&w);
+	ck_assert_int_eq(look(&w), 0);
+	ck_assert_uint_eq(w.list.count, 1);
+	s = &w.list.items[0];
+	ck_assert_str_eq(s->user, "owner");
+	ck_assert(!s->active);
+	ck_assert_int_ge(s->since_ms, (time(NULL) - 60) * INT64_C(1000));
+	ck_assert_int_le(s->since_ms, (time(NULL) + 60) * INT64_C(1000));
+	close(fd);
 	world_end(&w);
 	tree_end(dir);
 }
@@ -389,6 +423,7 @@ static Suite *make_suite(void)
 	tcase_add_test(c, logind_desktops);
 	tcase_add_test(c, xrdp_displays);
 	tcase_add_test(c, a_display_takes_its_state_from_xrdp);
+	tcase_add_test(c, a_display_is_its_socket_s_owner);
 	tcase_add_test(c, a_tree_may_change_while_we_look);
 	tcase_add_test(c, hostile_logind_files);
 	tcase_add_test(c, hostile_utmp);
