@@ -177,10 +177,8 @@ static bool read_spec(
 {
 	AUTO_JSON struct json_object *o = NULL;
 	const char *code = "request_invalid";
-	size_t len;
-	const char *body = request_body(r, &len);
 	struct err e;
-	int rc = json_parse_object(body, len, &o, &e);
+	int rc = json_parse_object(r->body, r->body_len, &o, &e);
 
 	if (rc == 0)
 		rc = fields_read(
@@ -273,10 +271,8 @@ void handle_maintenance(struct request *r)
 	struct mode_change change = {0};
 	const char *code = "request_invalid";
 	enum admin_mode mode = ADMIN_ENABLED;
-	size_t len;
-	const char *body = request_body(r, &len);
 	struct err e;
-	int rc = json_parse_object(body, len, &o, &e);
+	int rc = json_parse_object(r->body, r->body_len, &o, &e);
 
 	if (rc == 0)
 		rc = fields_read(fields, 2, o, true, &change, NULL, &code, &e);

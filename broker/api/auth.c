@@ -62,7 +62,7 @@ static void deny(struct request *r, unsigned status, const char *code, const cha
 
 static bool check_bearer(struct request *r, const char *call)
 {
-	const char *text = request_header_value(r, "Authorization");
+	const char *text = r->authorization;
 	const struct token *token;
 	const char *why = "unknown token";
 

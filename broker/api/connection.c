@@ -1,23 +1,24 @@
 /* SPDX-License-Identifier: ISC */
 /*
- * Model: evhttp calls conn_make for a new connection before it knows the descriptor, so a one-shot
- * event (kick) admits it in the same turn of the loop: finds evhttp's object, counts, sets the
- * close callback, of which there is one. From then on our callback on the input runs before
- * evhttp's.
+ * Model: what comes is left in the bufferevent's input until it is one whole request; then a
+ * handler has it where it lies, until the answer is written and its bytes are drained. While a
+ * handler that answers later has it, nothing is read: input is bounded by one request and one read.
  *
- * Invariants: evhttp's read callback is in place only while the frame is whole or nothing of a
- * request has come, so evhttp never sees half a request. A connection is in by_fd exactly while
- * EVCON is set. Nothing but conn_close and evhttp frees EVCON, and both come through closed(),
- * which clears EVCON, BEV and the timer; the struct goes with its last reference.
+ * Invariants: BEV is set while the connection is open, and in the list of all; conn_close alone
+ * ends that. The struct goes with its last reference. REQUEST.LIVE is set from request_arrived
+ * until the request is answered or the connection closed.
  */
 #include "api/connection.h"
 
+#include <arpa/inet.h>
 #include <errno.h>
 #include <event2/bufferevent_ssl.h>
+#include <netinet/in.h>
 #include <openssl/err.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <unistd.h>
 
 #include "api/addresses.h"
 #include "api/auth.h"
@@ -40,8 +41,6 @@ void conn_unref(struct conn *c)
 		return;
 	if (c->timer)
 		event_free(c->timer);
-	if (c->kick)
-		event_free(c->kick);
 	free(c);
 }
 
@@ -53,14 +52,12 @@ static void unlink_conn(struct conn *c)
 	if (c->next)
 		c->next->prev_next = c->prev_next;
 	a->connections--;
-	a->by_fd[c->fd] = NULL;
 	if (c->counted)
 		addresses_drop(&a->addresses, c->counted);
 	c->counted = NULL;
 }
 
-/* A polite end of TLS, while the descriptor is still there; evhttp would shut the socket down
- * first. */
+/* A polite end of TLS, while the descriptor is still there. */
 static void end_tls(struct conn *c)
 {
 	SSL *ssl = c->listener->kind == LISTENER_TLS ? bufferevent_openssl_get_ssl(c->bev) : NULL;
@@ -71,34 +68,17 @@ static void end_tls(struct conn *c)
 	}
 }
 
-/* evhttp frees the connection now. */
-static void closed(struct evhttp_connection *evcon, void *arg)
-{
-	struct conn *c = arg;
-
-	end_tls(c);
-	evbuffer_remove_cb_entry(bufferevent_get_input(c->bev), c->input_cb);
-	event_del(c->timer);
-	event_del(c->kick);
-	unlink_conn(c);
-	c->evcon = NULL;
-	c->bev = NULL;
-	c->request.evreq = NULL; /* goes with the connection */
-	conn_unref(c);
-}
-
 void conn_close(struct conn *c)
 {
-	if (c->evcon)
-		evhttp_connection_free(c->evcon);
-}
-
-struct conn *conn_of(struct api *a, struct evhttp_request *evreq)
-{
-	struct evhttp_connection *evcon = evhttp_request_get_connection(evreq);
-	int fd = evcon ? bufferevent_getfd(evhttp_connection_get_bufferevent(evcon)) : -1;
-
-	return fd >= 0 && (size_t)fd < a->by_fd_count ? a->by_fd[fd] : NULL;
+	if (!c->bev)
+		return;
+	end_tls(c);
+	event_del(c->timer);
+	unlink_conn(c);
+	bufferevent_free(c->bev); /* closes the descriptor */
+	c->bev = NULL;
+	c->request.live = false;
+	conn_unref(c);
 }
 
 /* ---- deadlines ---- */
@@ -193,17 +173,6 @@ static void timer_fired(evutil_socket_t fd, short what, void *arg)
 
 /* ---- what comes in ---- */
 
-/* Keeps evhttp from what is in the input, or gives it back. Its write callback stays away until a
- * handler answers: it would be called for a "100 Continue" of ours and take it for the end of an
- * answer. */
-static void hold_back(struct conn *c, bool held)
-{
-	if (c->held == held)
-		return;
-	c->held = held;
-	bufferevent_setcb(c->bev, held ? NULL : c->read_cb, NULL, c->event_cb, c->evcon);
-}
-
 static enum frame_stage look_at_head(struct conn *c, struct evbuffer *input)
 {
 	size_t len = evbuffer_get_length(input);
@@ -252,10 +221,8 @@ static void say_continue(struct conn *c)
 	static const char text[] = "HTTP/1.1 100 Continue\r\n\r\n";
 
 	c->frame.expects = false;
-	if (evbuffer_get_length(bufferevent_get_input(c->bev)) > c->frame.head)
-		return; /* it did not wait */
-	bufferevent_write(c->bev, text, sizeof(text) - 1);
-	bufferevent_enable(c->bev, EV_WRITE);
+	if (evbuffer_get_length(bufferevent_get_input(c->bev)) == c->frame.head)
+		bufferevent_write(c->bev, text, sizeof(text) - 1); /* else it did not wait */
 }
 
 /* Something of a request is in the input. */
@@ -264,86 +231,112 @@ static void look(struct conn *c)
 	enum frame_stage stage = advance(c);
 
 	if (stage == FRAME_WHOLE) {
-		hold_back(c, false);
-		return;
-	}
-	if (stage == FRAME_REFUSED) {
+		request_arrived(c);
+	} else if (stage == FRAME_REFUSED) {
 		c->api->counters.bad_framing++;
 		last_words(c, &c->frame.refusal);
-		return;
+	} else {
+		if (c->state == CONN_IDLE)
+			conn_set_state(c, CONN_READING);
+		if (stage == FRAME_BODY && c->frame.expects)
+			say_continue(c);
 	}
-	hold_back(c, true);
-	if (c->state == CONN_IDLE)
-		conn_set_state(c, CONN_READING);
-	if (stage == FRAME_BODY && c->frame.expects)
-		say_continue(c);
 }
 
-/* Runs before evhttp's read callback, in the same call of the bufferevent. */
-static void input_came(struct evbuffer *input, const struct evbuffer_cb_info *info, void *arg)
+/* Whether LOOK would find something it has not seen. */
+static bool more_to_see(const struct conn *c)
 {
-	struct conn *c = arg;
+	return c->bev && c->state == CONN_IDLE &&
+	       evbuffer_get_length(bufferevent_get_input(c->bev)) > 0;
+}
 
-	if (info->n_added == 0 || !c->evcon)
+/* One request after the other: answering one does not look for the next from within, which would
+ * take stack. */
+static void look_on(struct conn *c)
+{
+	if (c->looking)
 		return;
-	if (c->state == CONN_IDLE || c->state == CONN_READING)
+	conn_ref(c);
+	c->looking = true;
+	if (c->bev && (c->state == CONN_IDLE || c->state == CONN_READING))
 		look(c);
+	while (more_to_see(c))
+		look(c);
+	c->looking = false;
+	if (c->bev && (c->state == CONN_BUSY || c->state == CONN_WRITING))
+		bufferevent_disable(c->bev, EV_READ);
+	conn_unref(c);
+}
+
+static void input_came(struct bufferevent *bev, void *arg)
+{
+	look_on(arg);
 }
 
 void conn_request_done(struct conn *c)
 {
+	struct evbuffer *input = bufferevent_get_input(c->bev);
+	const struct frame *f = &c->frame;
+
+	if (c->close_after) {
+		conn_close(c);
+		return;
+	}
+	evbuffer_drain(input, f->head + (size_t)(f->chunked ? f->fed : f->length));
 	frame_init(&c->frame);
-	c->held = false; /* evhttp sets its own callbacks now */
 	conn_set_state(c, CONN_IDLE);
-	if (evbuffer_get_length(bufferevent_get_input(c->bev)) > 0)
-		event_active(c->kick, EV_TIMEOUT,
-			0); /* a pipelined request: before evhttp looks at it */
+	if (!c->looking) {
+		bufferevent_enable(c->bev, EV_READ);
+		if (evbuffer_get_length(input) > 0)
+			look_on(c);
+	}
+}
+
+static void output_went(struct bufferevent *bev, void *arg)
+{
+	struct conn *c = arg;
+
+	if (c->state == CONN_WRITING && evbuffer_get_length(bufferevent_get_output(bev)) == 0)
+		conn_request_done(c);
+}
+
+static void peer_ended(struct bufferevent *bev, short what, void *arg)
+{
+	if (what & (BEV_EVENT_EOF | BEV_EVENT_ERROR | BEV_EVENT_TIMEOUT))
+		conn_close(arg);
 }
 
 /* ---- admission ---- */
 
-static bool remember(struct conn *c)
+static void link_conn(struct conn *c)
 {
 	struct api *a = c->api;
-	size_t count = (size_t)c->fd + 1;
 
-	if (count > a->by_fd_count) {
-		struct conn **table;
-
-		count = count < 64 ? 64 : count * 2;
-		table = realloc(a->by_fd, count * sizeof(struct conn *));
-		if (!table)
-			return false;
-		memset(table + a->by_fd_count, 0, (count - a->by_fd_count) * sizeof(struct conn *));
-		a->by_fd = table;
-		a->by_fd_count = count;
-	}
-	a->by_fd[c->fd] = c;
 	c->next = a->conns;
 	c->prev_next = &a->conns;
 	if (c->next)
 		c->next->prev_next = &c->next;
 	a->conns = c;
 	a->connections++;
-	return true;
 }
 
-static void name_peer(struct conn *c)
+static void name_peer(struct conn *c, const struct sockaddr *peer)
 {
-	char *address = NULL;
-	ev_uint16_t port;
+	const void *address =
+		peer->sa_family == AF_INET6
+			? (const void *)&((const struct sockaddr_in6 *)peer)->sin6_addr
+			: (const void *)&((const struct sockaddr_in *)peer)->sin_addr;
 
 	if (c->listener->kind == LISTENER_SOCKET) {
 		snprintf(c->address, sizeof(c->address), "local");
 		auth_peer_name(c->fd, c->peer, sizeof(c->peer));
-		return;
+	} else if (!inet_ntop(peer->sa_family, address, c->address, sizeof(c->address))) {
+		snprintf(c->address, sizeof(c->address), "unknown");
 	}
-	evhttp_connection_get_peer(c->evcon, &address, &port);
-	snprintf(c->address, sizeof(c->address), "%s", address ? address : "unknown");
 }
 
 /* Whether the caps allow one more; the admin socket is never locked out by the network's load. */
-static const struct refusal *over_cap(struct conn *c, bool *ret_no_memory)
+static const struct refusal *over_cap(struct conn *c)
 {
 	static const struct refusal total = {503, "too_many_connections",
 		"this dispatcher has as many connections as it takes; try again later"};
@@ -355,80 +348,26 @@ static const struct refusal *over_cap(struct conn *c, bool *ret_no_memory)
 	if (c->listener->kind == LISTENER_SOCKET)
 		return NULL;
 	c->counted = addresses_take(&c->api->addresses, c->address, &count);
-	*ret_no_memory = !c->counted;
-	if (c->api->connections > config->max_connections ||
+	if (!c->counted || c->api->connections > config->max_connections ||
 		c->api->connections > c->api->descriptor_limit)
 		return &total;
 	return count > config->max_connections_per_address ? &one : NULL;
 }
 
-static void admit(struct conn *c)
+/* Owns FD when it is not NULL. */
+static struct bufferevent *make_bufferevent(struct listener *l, int fd)
 {
-	const struct refusal *refusal;
-	bool no_memory = false;
-
-	if (!remember(c)) {
-		struct evhttp_connection *evcon = c->evcon;
-
-		c->evcon = NULL;
-		evbuffer_remove_cb_entry(bufferevent_get_input(c->bev), c->input_cb);
-		evhttp_connection_free(evcon);
-		conn_unref(c);
-		return;
-	}
-	evhttp_connection_set_closecb(c->evcon, closed, c);
-	name_peer(c);
-	c->api->counters.accepted_connections++;
-	refusal = over_cap(c, &no_memory);
-	if (refusal || no_memory || c->api->stopping) {
-		c->api->counters.refused_connections++;
-		if (refusal && c->listener->kind != LISTENER_TLS)
-			last_words_now(c, refusal);
-		conn_close(c);
-		return;
-	}
-	conn_set_state(c, CONN_IDLE);
-	arm(c, c->listener->kind == LISTENER_TLS ? c->api->config->request_deadline_ms
-						 : c->api->config->idle_timeout_ms);
-}
-
-/* Twice in a connection's life: to admit it, and for each pipelined request. */
-static void kicked(evutil_socket_t fd, short what, void *arg)
-{
-	struct conn *c = arg;
-	struct bufferevent *bev = c->bev;
-	void *evcon = NULL;
-
-	if (c->evcon) {
-		if (c->state == CONN_IDLE)
-			look(c);
-		return;
-	}
-	bufferevent_getcb(bev, &c->read_cb, &c->write_cb, &c->event_cb, &evcon);
-	c->fd = bufferevent_getfd(bev);
-	if (evcon && c->fd >= 0) {
-		c->evcon = evcon;
-		admit(c);
-	} else { /* evhttp gave up on it: the bufferevent lives by our reference alone */
-		evbuffer_remove_cb_entry(bufferevent_get_input(bev), c->input_cb);
-		c->bev = NULL;
-		conn_unref(c);
-	}
-	bufferevent_decref(bev);
-}
-
-static struct bufferevent *make_bufferevent(struct event_base *base, struct listener *l)
-{
+	struct event_base *base = l->api->base;
 	struct bufferevent *bev;
 	SSL *ssl;
 
 	if (l->kind != LISTENER_TLS)
-		return bufferevent_socket_new(base, -1, BEV_OPT_CLOSE_ON_FREE);
+		return bufferevent_socket_new(base, fd, BEV_OPT_CLOSE_ON_FREE);
 	ssl = SSL_new(l->tls);
 	if (!ssl)
 		return NULL;
 	bev = bufferevent_openssl_socket_new(
-		base, -1, ssl, BUFFEREVENT_SSL_ACCEPTING, BEV_OPT_CLOSE_ON_FREE);
+		base, fd, ssl, BUFFEREVENT_SSL_ACCEPTING, BEV_OPT_CLOSE_ON_FREE);
 	if (!bev)
 		SSL_free(ssl);
 	else
@@ -436,34 +375,54 @@ static struct bufferevent *make_bufferevent(struct event_base *base, struct list
 	return bev;
 }
 
-struct bufferevent *conn_make(struct event_base *base, void *listener)
+/* NULL: no memory; FD is then still the caller's. */
+static struct conn *conn_new(struct listener *l, int fd)
 {
-	struct listener *l = listener;
 	struct conn *c = calloc(1, sizeof(*c));
-	struct bufferevent *bev = c ? make_bufferevent(base, l) : NULL;
 
-	if (!bev) {
-		free(c);
-		ERR_clear_error();
-		return server_spare_bufferevent(l->api);
-	}
+	if (!c)
+		return NULL;
 	c->api = l->api;
 	c->listener = l;
 	c->refs = 1;
-	c->bev = bev;
-	c->fd = -1;
+	c->fd = fd;
 	c->request.api = l->api;
 	c->request.conn = c;
 	frame_init(&c->frame);
-	c->timer = evtimer_new(base, timer_fired, c);
-	c->kick = event_new(base, -1, 0, kicked, c);
-	c->input_cb = evbuffer_add_cb(bufferevent_get_input(bev), input_came, c);
-	if (!c->input_cb || !c->timer || !c->kick) {
-		bufferevent_free(bev);
+	c->timer = evtimer_new(l->api->base, timer_fired, c);
+	c->bev = c->timer ? make_bufferevent(l, fd) : NULL;
+	if (!c->bev) {
+		ERR_clear_error();
 		conn_unref(c);
-		return server_spare_bufferevent(l->api);
+		return NULL;
 	}
-	bufferevent_incref(bev);
-	event_active(c->kick, EV_TIMEOUT, 0);
-	return bev;
+	return c;
+}
+
+void conn_accept(struct listener *l, int fd, const struct sockaddr *peer)
+{
+	struct conn *c = conn_new(l, fd);
+	const struct refusal *refusal;
+
+	if (!c) {
+		close(fd);
+		server_pause_accepting(l->api);
+		return;
+	}
+	link_conn(c);
+	name_peer(c, peer);
+	l->api->counters.accepted_connections++;
+	refusal = over_cap(c);
+	if (refusal) {
+		l->api->counters.refused_connections++;
+		if (l->kind != LISTENER_TLS)
+			last_words_now(c, refusal);
+		conn_close(c);
+		return;
+	}
+	bufferevent_setcb(c->bev, input_came, output_went, peer_ended, c);
+	bufferevent_enable(c->bev, l->kind == LISTENER_TLS ? EV_READ | EV_WRITE : EV_READ);
+	conn_set_state(c, CONN_IDLE);
+	arm(c, l->kind == LISTENER_TLS ? l->api->config->request_deadline_ms
+				       : l->api->config->idle_timeout_ms);
 }

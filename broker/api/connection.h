@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: ISC */
 /*
- * Inside api/: one connection of a client. It holds back from evhttp what is not yet one whole
- * request (smuggle.h), sets the deadlines, counts against the caps, and ends what breaks them.
+ * Inside api/: one connection of a client. It looks for one whole request (smuggle.h), sets the
+ * deadlines, counts against the caps, and ends what breaks them.
  */
 #pragma once
 
@@ -19,9 +19,8 @@ enum conn_state {
 	CONN_READING, /* a request has begun and is not whole */
 	CONN_BUSY,    /* a handler has it */
 	CONN_WRITING, /* an answer is under way */
-	CONN_REFUSED, /* taken from evhttp: our own last words are under way */
-	CONN_LINGER   /* last words sent: what the peer still sends is thrown away, so that it can
-			 read them */
+	CONN_REFUSED, /* our last words are under way */
+	CONN_LINGER /* last words sent: what still comes is thrown away, so that they can be read */
 };
 
 struct conn {
@@ -30,17 +29,14 @@ struct conn {
 	struct listener *listener;
 	unsigned refs;		 /* the open connection, and a request that a handler holds */
 	struct bufferevent *bev; /* NULL once closed */
-	struct evhttp_connection *evcon; /* NULL until admitted and once closed */
-	struct evbuffer_cb_entry *input_cb;
-	bufferevent_data_cb read_cb, write_cb; /* evhttp's own */
-	bufferevent_event_cb event_cb;
-	bool held; /* evhttp's read callback is taken away */
 	int fd;
 
 	enum conn_state state;
+	bool looking;	  /* a turn of reading is on the stack */
+	bool close_after; /* the answer under way is the last */
 	int64_t since_ms; /* monotonic: when STATE began, or the first byte of the request */
-	size_t left;	  /* CONN_WRITING: output left at the last look */
-	struct event *timer, *kick; /* libevent's, not the journal's */
+	size_t left;	  /* CONN_WRITING: output left at the last look; CONN_LINGER: thrown away */
+	struct event *timer; /* libevent's, not the journal's */
 	struct frame frame;
 
 	struct address_count *counted;
@@ -49,11 +45,10 @@ struct conn {
 	struct request request; /* one at a time, as HTTP/1.1 has it */
 };
 
-/* evhttp's callback for a new connection of LISTENER (arg). Never NULL while a TLS port could then
- * speak cleartext. */
-struct bufferevent *conn_make(struct event_base *base, void *listener);
-/* The connection that carries EVREQ. */
-struct conn *conn_of(struct api *a, struct evhttp_request *evreq);
+struct sockaddr;
+
+/* Takes the accepted descriptor FD over, whatever comes of it. */
+void conn_accept(struct listener *l, int fd, const struct sockaddr *peer);
 /* The answer is wholly written: the next request may begin. */
 void conn_request_done(struct conn *c);
 void conn_set_state(struct conn *c, enum conn_state state);

@@ -94,9 +94,7 @@ void handle_connect(struct request *r)
 {
 	struct connection_request request;
 	struct err e;
-	size_t len;
-	const char *body = request_body(r, &len);
-	int rc = connection_request_parse(body, len, &request, &e);
+	int rc = connection_request_parse(r->body, r->body_len, &request, &e);
 
 	if (rc < 0) {
 		request_fail(r, rc == -ENOMEM ? 503 : 400,

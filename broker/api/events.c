@@ -184,17 +184,21 @@ static void peer_moved(evutil_socket_t fd, short what, void *arg)
 	if (n < 0 && (errno == EAGAIN || errno == EINTR) && !(what & EV_CLOSED))
 		return;
 	stop_watching(p);
-	conn_close(p->r->conn);
+	conn_close(p->r->conn); /* our request's reference keeps its memory */
 	poll_end(p, 0, "");
 }
 
-static bool watch_peer(struct poll *p)
+/* Without it the poll lasts its time: at most a minute. The bufferevent must not wait for the same
+ * descriptor. */
+static void watch_peer(struct poll *p)
 {
-	struct api *a = p->r->api;
+	struct conn *c = p->r->conn;
 
+	bufferevent_disable(c->bev, EV_READ);
 	p->watch = event_new(
-		a->base, p->r->conn->fd, EV_READ | EV_CLOSED | EV_ET | EV_PERSIST, peer_moved, p);
-	return p->watch && event_add(p->watch, NULL) == 0;
+		p->r->api->base, c->fd, EV_READ | EV_CLOSED | EV_ET | EV_PERSIST, peer_moved, p);
+	if (p->watch && event_add(p->watch, NULL) < 0)
+		stop_watching(p);
 }
 
 static void look_again(void *ctx)
@@ -239,6 +243,8 @@ void event_polls_end(struct event_polls *all)
 {
 	struct poll *p, *next;
 
+	if (!all)
+		return;
 	for (p = all->first; p; p = next) {
 		next = p->next;
 		if (!p->ending)
@@ -324,8 +330,9 @@ static bool prepare_wait(struct poll *p, uint64_t wait_s)
 	if (wait_s == 0)
 		return true;
 	p->timer = loop_timer_new(p->r->api->base, time_over, p);
-	if (!p->timer || !watch_peer(p))
+	if (!p->timer)
 		return false;
+	watch_peer(p);
 	loop_timer_arm(p->timer, (int64_t)wait_s * 1000);
 	return true;
 }

@@ -25,9 +25,7 @@ void handle_heartbeat(struct request *r)
 {
 	struct heartbeat h = {0};
 	struct err e;
-	size_t len;
-	const char *body = request_body(r, &len);
-	int rc = heartbeat_parse(body, len, &h, &e);
+	int rc = heartbeat_parse(r->body, r->body_len, &h, &e);
 
 	if (rc == -ENOMEM) {
 		request_fail(r, 503, "no_memory", "the dispatcher is out of memory");

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: ISC */
 /*
- * Model: the connection's callbacks become ours, so evhttp is not called for it again; it still
- * owns the memory, which conn_close gives back. CONN_REFUSED until the text is written, then
- * CONN_LINGER: closing a socket with unread input sends a reset, which throws away the answer at
- * the other end.
+ * Model: the connection's callbacks are replaced, so no request is looked for any more.
+ * CONN_REFUSED until the text is written, then CONN_LINGER: closing a socket with unread input
+ * sends a reset, which throws away the answer at the other end.
  */
 #include "api/last_words.h"
 
@@ -57,8 +56,12 @@ static void written(struct bufferevent *bev, void *arg)
 
 static void ended(struct bufferevent *bev, short what, void *arg)
 {
-	if (what & (BEV_EVENT_EOF | BEV_EVENT_ERROR | BEV_EVENT_TIMEOUT))
-		conn_close(arg);
+	struct conn *c = arg;
+
+	if ((what & BEV_EVENT_EOF) && c->state == CONN_REFUSED)
+		bufferevent_disable(bev, EV_READ); /* it may still read */
+	else if (what & (BEV_EVENT_EOF | BEV_EVENT_ERROR | BEV_EVENT_TIMEOUT))
+		conn_close(c);
 }
 
 void last_words(struct conn *c, const struct refusal *why)

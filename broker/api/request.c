@@ -1,19 +1,16 @@
 /* SPDX-License-Identifier: ISC */
 /*
- * Model: a request lives inside its connection, one at a time. EVREQ is set from request_arrived
- * until it is answered or the connection closes; a handler that answers later holds a reference to
- * the connection's memory meanwhile.
+ * Model: a request lives inside its connection, one at a time, and its strings in the connection's
+ * input, where request_arrived ends them with NULs. A handler that answers later holds a reference
+ * to the connection's memory meanwhile.
  *
- * The answer is written here and not by evhttp: one text in one piece, sent at once where the
- * socket takes it, which spares the event that evhttp would wait for and most of its allocations.
- * evhttp is told that the answer ended (evhttp_send_reply_end) and goes on to the next request or
- * closes.
+ * The answer is one text in one piece, sent at once where the socket takes it; what is left goes
+ * through the bufferevent.
  */
 #include "api/request.h"
 
 #include <errno.h>
 #include <event2/bufferevent_ssl.h>
-#include <event2/http_struct.h>
 #include <openssl/err.h>
 #include <string.h>
 #include <strings.h>
@@ -26,49 +23,50 @@
 #define TLS_AT_ONCE 12288 /* below what the bufferevent gives OpenSSL in one piece: a retry */
 #define SCRATCH_KEPT (1024 * 1024) /* an answer beyond it gives its memory back */
 
-static enum method method_of(enum evhttp_cmd_type type)
+static const char *end_span(char *data, struct span span)
 {
-	switch (type) {
-	case EVHTTP_REQ_GET:
-		return METHOD_GET;
-	case EVHTTP_REQ_HEAD:
-		return METHOD_HEAD;
-	case EVHTTP_REQ_POST:
-		return METHOD_POST;
-	case EVHTTP_REQ_PUT:
-		return METHOD_PUT;
-	case EVHTTP_REQ_PATCH:
-		return METHOD_PATCH;
-	case EVHTTP_REQ_DELETE:
-		return METHOD_DELETE;
-	default:
-		return METHOD_OTHER;
-	}
+	if (!span.at)
+		return NULL;
+	data[span.at + span.len] = '\0'; /* a space or a line break */
+	return data + span.at;
 }
 
-void request_arrived(struct evhttp_request *evreq, void *listener)
+/* False: no memory. */
+static bool take_text(struct request *r, struct conn *c)
 {
-	struct listener *l = listener;
-	struct conn *c = conn_of(l->api, evreq);
-	struct request *r;
+	const struct frame *f = &c->frame;
+	size_t body = (size_t)(f->chunked ? f->fed : f->length);
+	char *data = (char *)evbuffer_pullup(
+		bufferevent_get_input(c->bev), (ev_ssize_t)(f->head + body));
+	char *query;
 
-	if (!c || c->state == CONN_REFUSED || c->state == CONN_LINGER ||
-		!evhttp_request_get_uri(evreq)) {
-		if (c)
-			conn_close(c);
-		else /* one that memory did not suffice for */
-			evhttp_connection_free(evhttp_request_get_connection(evreq));
+	if (!data)
+		return false;
+	r->method = f->method;
+	r->path = end_span(data, f->target);
+	query = strchr(data + f->target.at, '?');
+	if (query)
+		*query++ = '\0';
+	r->query = query ? query : "";
+	r->authorization = end_span(data, f->authorization);
+	r->accept = end_span(data, f->accept);
+	r->body = data + f->head;
+	r->body_len = f->chunked ? frame_unchunk(data + f->head, body) : body;
+	return true;
+}
+
+void request_arrived(struct conn *c)
+{
+	struct request *r = &c->request;
+
+	if (!take_text(r, c)) {
+		conn_close(c);
 		return;
 	}
 	conn_ref(c);
 	conn_set_state(c, CONN_BUSY);
-	r = &c->request;
-	r->evreq = evreq;
-	r->method = method_of(evhttp_request_get_command(evreq));
-	r->path = evhttp_uri_get_path(evhttp_request_get_evhttp_uri(evreq));
-	r->query = evhttp_uri_get_query(evhttp_request_get_evhttp_uri(evreq));
-	if (!r->query)
-		r->query = "";
+	c->close_after = false;
+	r->live = true;
 	r->segments = 0;
 	r->header_bytes = 0;
 	routes_dispatch(r);
@@ -87,27 +85,12 @@ void request_release(struct request *r)
 
 bool request_gone(const struct request *r)
 {
-	return r->evreq == NULL;
-}
-
-const char *request_body(struct request *r, size_t *ret_len)
-{
-	struct evbuffer *input = evhttp_request_get_input_buffer(r->evreq);
-	size_t len = evbuffer_get_length(input);
-	const char *data = len ? (const char *)evbuffer_pullup(input, -1) : "";
-
-	*ret_len = data ? len : 0;
-	return data ? data : "";
-}
-
-const char *request_header_value(const struct request *r, const char *name)
-{
-	return evhttp_find_header(evhttp_request_get_input_headers(r->evreq), name);
+	return !r->live;
 }
 
 bool request_accepts(const struct request *r, const char *type)
 {
-	const char *accept = request_header_value(r, "Accept");
+	const char *accept = r->accept;
 	size_t len = strlen(type);
 
 	while (accept && *accept) {
@@ -181,9 +164,7 @@ static void format_head(struct request *r, unsigned status, const char *content_
 	else if (r->conn->frame.http10)
 		buf_adds(b, "Connection: keep-alive\r\n");
 	buf_adds(b, "\r\n");
-	if (close)
-		evhttp_add_header(
-			evhttp_request_get_output_headers(r->evreq), "Connection", "close");
+	r->conn->close_after = close;
 }
 
 /* Sends what the socket takes now; returns how much. */
@@ -207,35 +188,23 @@ static size_t send_tls(const struct conn *c, const struct buf *text)
 	return n > 0 ? (size_t)n : 0;
 }
 
-/* The bufferevent has written everything. */
-static void completed(struct evhttp_request *evreq, void *arg)
-{
-	conn_request_done(arg);
-}
-
 static void transmit(struct request *r)
 {
 	struct conn *c = r->conn;
-	struct evhttp_request *evreq = r->evreq;
 	const struct buf *text = &r->api->head;
 	size_t sent = 0;
 
-	r->evreq = NULL;
-	evreq->chunked = 0; /* the request was; evhttp would end the answer like it */
+	r->live = false;
 	if (evbuffer_get_length(bufferevent_get_output(c->bev)) == 0)
 		sent = c->listener->kind == LISTENER_TLS ? send_tls(c, text) : send_plain(c, text);
 	if (sent == text->len) {
 		conn_request_done(c);
-		evhttp_send_reply_end(evreq); /* nothing is left to write: done at once */
 		return;
 	}
 	conn_set_state(c, CONN_WRITING);
 	c->left = 0;
-	bufferevent_write(c->bev, text->data + sent, text->len - sent);
-	bufferevent_setcb(c->bev, NULL, c->write_cb, c->event_cb, c->evcon);
-	evhttp_request_set_on_complete_cb(evreq, completed, c);
-	bufferevent_enable(c->bev, EV_WRITE);
-	evhttp_send_reply_end(evreq);
+	if (bufferevent_write(c->bev, text->data + sent, text->len - sent) < 0)
+		conn_close(c);
 }
 
 /* A body that could not be made becomes a 500, which always fits. */

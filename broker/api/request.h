@@ -8,26 +8,16 @@
  */
 #pragma once
 
-#include <event2/http.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
 #include "api/server.h"
+#include "api/smuggle.h"
 #include "base/buf.h"
 #include "service/service.h"
 
 #define REQUEST_PATH_MAX 6 /* segments */
-
-enum method {
-	METHOD_GET,
-	METHOD_HEAD,
-	METHOD_POST,
-	METHOD_PUT,
-	METHOD_PATCH,
-	METHOD_DELETE,
-	METHOD_OTHER
-};
 
 #define CONTENT_JSON "application/json"
 #define CONTENT_PROBLEM "application/problem+json"
@@ -36,32 +26,31 @@ enum method {
 struct request {
 	struct api *api;
 	struct conn *conn;
-	struct evhttp_request *evreq; /* NULL when answered or the client is gone */
+	bool live; /* neither answered nor is the client gone */
 	enum method method;
-	const char *path;		       /* undecoded, without the query */
-	const char *query;		       /* "" when there is none */
+	/* in the connection's input, until answered */
+	const char *path;		    /* undecoded, without the query */
+	const char *query;		    /* "" when there is none */
+	const char *authorization, *accept; /* header values, or NULL */
+	const char *body;
+	size_t body_len;
 	const char *segment[REQUEST_PATH_MAX]; /* of a path with names in it, decoded */
 	unsigned segments;
 	struct caller caller;
 	char names[REQUEST_PATH_MAX][LIMIT_NAME_SIZE + LIMIT_SESSION_ID_SIZE];
 	char headers[256]; /* more lines for the answer */
 	unsigned header_bytes;
-	/* of a handler that answers later */
-	int64_t context;
+	/* the object that a change is about */
 	char subject[LIMIT_NAME_SIZE];
 };
 
-/* evhttp's callback: ARG is the listener. */
-void request_arrived(struct evhttp_request *evreq, void *listener);
+/* A whole request is in the connection's input. */
+void request_arrived(struct conn *c);
 
 void request_hold(struct request *r);
 void request_release(struct request *r);
 bool request_gone(const struct request *r);
 
-/* The body as it came, contiguous; "" when there is none. Valid until answered. */
-const char *request_body(struct request *r, size_t *ret_len);
-/* A header's value, or NULL. */
-const char *request_header_value(const struct request *r, const char *name);
 bool request_accepts(const struct request *r, const char *type);
 
 /* The scratch for the answer's body, empty. To be filled and sent before returning to the loop. */

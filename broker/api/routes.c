@@ -5,6 +5,7 @@
  */
 #include "api/routes.h"
 
+#include <event2/http.h>
 #include <stdlib.h>
 #include <string.h>
 

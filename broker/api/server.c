@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: ISC */
 /*
- * Model: a listener is a socket of our own making handed to an evhttp of its own, so that each
+ * Model: a listener is a socket of our own making; each
  * connection knows by which door it came. Options that accepted sockets inherit (TCP_NODELAY:
  * without it TLS answers take 44 ms) are set on the listening socket.
  *
@@ -11,12 +11,8 @@
 #include "api/server.h"
 
 #include <errno.h>
-#include <event2/bufferevent.h>
 #include <event2/listener.h>
 #include <fcntl.h>
-#include <grp.h>
-#include <netinet/in.h>
-#include <netinet/tcp.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
@@ -31,24 +27,19 @@
 #include "base/tls.h"
 
 #define RESUME_MS 200
-#define SPARE_TIMEOUT_S 1
 #define DESCRIPTORS_RESERVED 64 /* database, log, listeners, probes, and room */
-#define METHODS_ALL                                                                                \
-	(EVHTTP_REQ_GET | EVHTTP_REQ_POST | EVHTTP_REQ_HEAD | EVHTTP_REQ_PUT | EVHTTP_REQ_DELETE | \
-		EVHTTP_REQ_OPTIONS | EVHTTP_REQ_TRACE | EVHTTP_REQ_CONNECT | EVHTTP_REQ_PATCH)
 
 /* ---- short of descriptors or memory ---- */
 
 static void set_accepting(struct api *a, bool on)
 {
 	for (unsigned i = 0; i < a->listener_count; i++) {
-		struct evhttp_bound_socket *bound = a->listeners[i].bound;
-		struct evconnlistener *l = bound ? evhttp_bound_socket_get_listener(bound) : NULL;
+		struct evconnlistener *socket = a->listeners[i].socket;
 
-		if (l && on)
-			evconnlistener_enable(l);
-		else if (l)
-			evconnlistener_disable(l);
+		if (socket && on)
+			evconnlistener_enable(socket);
+		else if (socket)
+			evconnlistener_disable(socket);
 	}
 }
 
@@ -59,81 +50,28 @@ void server_pause_accepting(struct api *a)
 	loop_timer_arm(a->resume, RESUME_MS);
 }
 
-static struct bufferevent *make_spare(struct api *a)
-{
-	const struct timeval tv = {.tv_sec = SPARE_TIMEOUT_S};
-	struct bufferevent *bev = bufferevent_socket_new(a->base, -1, BEV_OPT_CLOSE_ON_FREE);
-
-	if (!bev)
-		return NULL;
-	/* never enough to be looked at, so never answered, and gone after a second */
-	bufferevent_setwatermark(bev, EV_READ, SIZE_MAX / 4, 4096);
-	bufferevent_set_timeouts(bev, &tv, &tv);
-	return bev;
-}
-
-struct bufferevent *server_spare_bufferevent(struct api *a)
-{
-	struct bufferevent *bev = a->spare_bev;
-
-	a->spare_bev = NULL;
-	server_pause_accepting(a);
-	return bev;
-}
-
 static void resume(void *ctx)
 {
 	struct api *a = ctx;
 
-	if (!a->spare_bev)
-		a->spare_bev = make_spare(a);
 	if (a->spare_fd < 0)
 		a->spare_fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
-	if (!a->spare_bev)
-		loop_timer_arm(a->resume, RESUME_MS);
-	else if (!a->stopping)
+	if (!a->stopping)
 		set_accepting(a, true);
 }
 
-/* libevent gives an error of accept the argument of evhttp's own callback, the evhttp: by it the
- * listener is found here. */
-static struct listener *known_listeners;
-
-static struct listener *find_listener(const struct evhttp *http)
-{
-	struct listener *l = known_listeners;
-
-	while (l && l->http != http)
-		l = l->next_known;
-	return l;
-}
-
-static void forget_listener(struct listener *listener)
-{
-	struct listener **at = &known_listeners;
-
-	while (*at && *at != listener)
-		at = &(*at)->next_known;
-	if (*at)
-		*at = listener->next_known;
-}
-
-static void accept_failed(struct evconnlistener *l, void *http)
+static void accept_failed(struct evconnlistener *socket, void *listener)
 {
 	int error = errno, fd;
-	struct listener *listener = find_listener(http);
-	struct api *a = listener ? listener->api : NULL;
+	struct api *a = ((struct listener *)listener)->api;
 	unsigned more;
-
-	if (!a)
-		return;
 
 	if (log_limit_ok(&a->accept_log, 1, 60000, clock_mono_ms(), &more))
 		log_warning("could not accept a connection: %s (%u more like this)",
 			strerror(error), more);
 	if ((error == EMFILE || error == ENFILE) && a->spare_fd >= 0) {
 		close(a->spare_fd);
-		fd = accept(evconnlistener_get_fd(l), NULL, NULL);
+		fd = accept(evconnlistener_get_fd(socket), NULL, NULL);
 		if (fd >= 0)
 			close(fd);
 		a->spare_fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
@@ -143,26 +81,22 @@ static void accept_failed(struct evconnlistener *l, void *http)
 
 /* ---- listeners ---- */
 
-static int start_http(struct listener *l, int fd, struct err *e)
+static void accepted(struct evconnlistener *socket, evutil_socket_t fd, struct sockaddr *peer,
+	int len, void *listener)
 {
-	l->http = evhttp_new(l->api->base);
-	if (!l->http) {
+	conn_accept(listener, fd, peer);
+}
+
+/* Takes FD over. */
+static int start_accepting(struct listener *l, int fd, struct err *e)
+{
+	l->socket = evconnlistener_new(
+		l->api->base, accepted, l, LEV_OPT_CLOSE_ON_FREE | LEV_OPT_CLOSE_ON_EXEC, 0, fd);
+	if (!l->socket) {
 		close(fd);
 		return err_errno(e, -ENOMEM, "could not make a listener");
 	}
-	l->next_known = known_listeners;
-	known_listeners = l;
-	evhttp_set_bevcb(l->http, conn_make, l);
-	evhttp_set_gencb(l->http, request_arrived, l);
-	evhttp_set_allowed_methods(l->http, METHODS_ALL);
-	evhttp_set_max_headers_size(l->http, 2 * FRAME_HEAD_MAX); /* smuggle.c is stricter */
-	evhttp_set_max_body_size(l->http, LIMIT_BODY);
-	l->bound = evhttp_accept_socket_with_handle(l->http, fd);
-	if (!l->bound) {
-		close(fd);
-		return err_errno(e, -ENOMEM, "could not make a listener");
-	}
-	evconnlistener_set_error_cb(evhttp_bound_socket_get_listener(l->bound), accept_failed);
+	evconnlistener_set_error_cb(l->socket, accept_failed);
 	return 0;
 }
 
@@ -190,7 +124,7 @@ static int open_listener(struct api *a, const struct config_listener *config, st
 	}
 	a->listener_count++; /* from here api_free undoes it */
 	fd = bind_tcp(config->address, config->port, &l->port, e);
-	return fd < 0 ? fd : start_http(l, fd, e);
+	return fd < 0 ? fd : start_accepting(l, fd, e);
 }
 
 static int open_socket(struct api *a, struct err *e)
@@ -210,7 +144,7 @@ static int open_socket(struct api *a, struct err *e)
 	l->api = a;
 	l->kind = LISTENER_SOCKET;
 	a->listener_count++;
-	return start_http(l, fd, e);
+	return start_accepting(l, fd, e);
 }
 
 static uint32_t descriptor_limit(void)
@@ -229,9 +163,8 @@ static int open_all(struct api *a, struct err *e)
 	int r = 0;
 
 	a->resume = loop_timer_new(a->base, resume, a);
-	a->spare_bev = make_spare(a);
 	a->polls = event_polls_new(a);
-	if (!a->resume || !a->spare_bev || !a->polls)
+	if (!a->resume || !a->polls)
 		return err_errno(e, -ENOMEM, "could not start the HTTP server");
 	a->spare_fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
 	if (a->spare_fd < 0)
@@ -274,9 +207,9 @@ void api_stop(struct api *a)
 	for (unsigned i = 0; i < a->listener_count; i++) {
 		struct listener *l = &a->listeners[i];
 
-		if (l->bound)
-			evhttp_del_accept_socket(l->http, l->bound);
-		l->bound = NULL;
+		if (l->socket)
+			evconnlistener_free(l->socket);
+		l->socket = NULL;
 	}
 	if (a->socket_made)
 		unlink(a->socket_path);
@@ -288,10 +221,12 @@ void api_free(struct api *a)
 {
 	if (!a)
 		return;
+	event_polls_end(a->polls);
+	while (a->conns)
+		conn_close(a->conns);
 	for (unsigned i = 0; i < a->listener_count; i++) {
-		forget_listener(&a->listeners[i]);
-		if (a->listeners[i].http)
-			evhttp_free(a->listeners[i].http); /* closes its connections */
+		if (a->listeners[i].socket)
+			evconnlistener_free(a->listeners[i].socket);
 		SSL_CTX_free(a->listeners[i].tls);
 	}
 	if (a->socket_made)
@@ -299,13 +234,10 @@ void api_free(struct api *a)
 	free(a->socket_path);
 	event_polls_free(a->polls);
 	loop_timer_free(a->resume);
-	if (a->spare_bev)
-		bufferevent_free(a->spare_bev);
 	if (a->spare_fd >= 0)
 		close(a->spare_fd);
 	buf_deinit(&a->head);
 	buf_deinit(&a->body);
-	free(a->by_fd);
 	free(a);
 }
 

@@ -6,7 +6,6 @@
 #pragma once
 
 #include <event2/event.h>
-#include <event2/http.h>
 #include <openssl/ssl.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -19,19 +18,17 @@
 #include "service/service.h"
 
 struct address_count;
-struct bufferevent;
 struct conn;
 struct event_polls;
+struct evconnlistener;
 
 enum listener_kind { LISTENER_PLAIN, LISTENER_TLS, LISTENER_SOCKET };
 
 struct listener {
-	struct listener *next_known;
 	struct api *api;
 	enum listener_kind kind;
-	struct evhttp *http;
-	struct evhttp_bound_socket *bound; /* NULL once accepting was ended */
-	SSL_CTX *tls;			   /* LISTENER_TLS */
+	struct evconnlistener *socket; /* NULL once accepting was ended */
+	SSL_CTX *tls;		       /* LISTENER_TLS */
 	uint16_t port;
 };
 
@@ -59,8 +56,6 @@ struct api {
 	bool socket_made;
 
 	/* connections */
-	struct conn **by_fd; /* an open connection by its descriptor */
-	size_t by_fd_count;
 	struct conn *conns;	   /* list of all */
 	uint32_t connections;	   /* admitted */
 	uint32_t descriptor_limit; /* connections that descriptors suffice for */
@@ -68,7 +63,6 @@ struct api {
 
 	/* out of descriptors */
 	int spare_fd;
-	struct bufferevent *spare_bev;
 	struct loop_timer *resume;
 	struct log_limit accept_log;
 
@@ -83,6 +77,3 @@ struct api {
 
 /* Stops taking connections for a moment: descriptors or memory are short. */
 void server_pause_accepting(struct api *a);
-/* A bufferevent that speaks to nobody, for a connection that memory does not suffice for; NULL when
- * that one is used up too. Pauses accepting. */
-struct bufferevent *server_spare_bufferevent(struct api *a);

@@ -16,22 +16,24 @@
 
 /* What was seen in one head. */
 struct head {
+	const char *base;
 	unsigned headers, hosts, lengths, encodings, authorizations, connections, expects;
 	bool has_body_method;
 };
 
 static const struct {
 	const char *name;
-	bool no_body; /* evhttp reads none, so one that came would be taken for the next request */
+	enum method method;
+	bool no_body;
 } methods[] = {
-	{"GET", false},
-	{"POST", false},
-	{"PUT", false},
-	{"PATCH", false},
-	{"DELETE", false},
-	{"OPTIONS", false},
-	{"HEAD", true},
-	{"TRACE", true},
+	{"GET", METHOD_GET, false},
+	{"POST", METHOD_POST, false},
+	{"PUT", METHOD_PUT, false},
+	{"PATCH", METHOD_PATCH, false},
+	{"DELETE", METHOD_DELETE, false},
+	{"HEAD", METHOD_HEAD, true},
+	{"OPTIONS", METHOD_OTHER, false},
+	{"TRACE", METHOD_OTHER, true},
 };
 
 void frame_init(struct frame *f)
@@ -39,24 +41,26 @@ void frame_init(struct frame *f)
 	*f = (struct frame){.stage = FRAME_HEAD};
 }
 
-/* RFC 9110 token: what a method or a header name is made of. */
+/* RFC 9110 token: what a method or a header name is made of, as a set of bits. */
 static bool is_token_char(unsigned char c)
 {
-	if ((c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9'))
-		return true;
-	return c && strchr("!#$%&'*+-.^_`|~", c) != NULL;
+	static const uint64_t set[2] = {UINT64_C(0x03ff6cfa00000000), UINT64_C(0x57ffffffc7fffffe)};
+
+	return c < 128 && (set[c >> 6] >> (c & 63) & 1);
 }
 
-static bool text_is(const char *s, size_t len, const char *word)
+static bool text_is_n(const char *s, size_t len, const char *word, size_t word_len)
 {
-	return strlen(word) == len && strncasecmp(s, word, len) == 0;
+	return word_len == len && strncasecmp(s, word, len) == 0;
 }
+#define text_is(s, len, word) text_is_n(s, len, word, sizeof(word) - 1)
 
 static void check_method(struct frame *f, const char *s, size_t len, struct head *head)
 {
 	for (size_t i = 0; i < sizeof(methods) / sizeof(methods[0]); i++) {
 		if (strlen(methods[i].name) == len && memcmp(methods[i].name, s, len) == 0) {
 			head->has_body_method = !methods[i].no_body;
+			f->method = methods[i].method;
 			return;
 		}
 	}
@@ -80,7 +84,7 @@ static void check_version(struct frame *f, const char *s, size_t len)
 		REFUSE(f, 400, "request_line_invalid", "the request line does not end in HTTP/1.1");
 }
 
-/* METHOD SP /target SP VERSION. "//" is refused because evhttp would read an authority there. */
+/* METHOD SP /target SP VERSION. "//" is refused because some read an authority there. */
 static void check_request_line(struct frame *f, const char *s, size_t len, struct head *head)
 {
 	const char *first = memchr(s, ' ', len);
@@ -112,6 +116,7 @@ static void check_request_line(struct frame *f, const char *s, size_t len, struc
 		REFUSE(f, 400, "target_invalid", "the path must begin with one slash");
 		return;
 	}
+	f->target = (struct span){(uint32_t)(first - s), (uint32_t)target};
 	check_version(f, last + 1, len - (size_t)(last + 1 - s));
 }
 
@@ -167,6 +172,9 @@ static void take_header(struct frame *f, const char *name, size_t name_len, cons
 	} else if (text_is(name, name_len, "Authorization")) {
 		if (head->authorizations++)
 			REFUSE(f, 400, "authorization_repeated", "Authorization comes twice");
+		f->authorization = (struct span){(uint32_t)(value - head->base), (uint32_t)len};
+	} else if (text_is(name, name_len, "Accept")) {
+		f->accept = (struct span){(uint32_t)(value - head->base), (uint32_t)len};
 	} else if (text_is(name, name_len, "Connection")) {
 		if (!head->connections++)
 			take_connection(f, value, len);
@@ -251,7 +259,7 @@ static size_t line_end(struct frame *f, const char *data, size_t at, size_t len)
 
 static void parse_head(struct frame *f, const char *data)
 {
-	struct head head = {0};
+	struct head head = {.base = data};
 	size_t at = 0;
 
 	while (f->stage == FRAME_HEAD) {
@@ -378,4 +386,23 @@ enum frame_stage frame_chunks(struct frame *f, const char *data, size_t len)
 				"the chunked body is larger than 2 MiB with its framing");
 	}
 	return f->stage;
+}
+
+size_t frame_unchunk(char *data, size_t len)
+{
+	size_t at = 0, out = 0;
+
+	while (at < len) {
+		size_t chunk = 0;
+
+		for (; hex_value(data[at]) >= 0; at++)
+			chunk = chunk * 16 + (size_t)hex_value(data[at]);
+		at += 2;
+		if (chunk == 0)
+			break;
+		memmove(data + out, data + at, chunk);
+		out += chunk;
+		at += chunk + 2;
+	}
+	return out;
 }

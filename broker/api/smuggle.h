@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: ISC */
 /*
- * Where one HTTP request ends and the next begins, decided by hand and strictly, before evhttp sees
- * a byte. evhttp takes much that another program in front of it may read differently (two
- * Content-Length, "Content-Length :", "+3", "Transfer-Encoding: gzip, chunked", bare line feeds, a
- * body behind HEAD …): whoever disagrees about the end of a request can be made to answer the wrong
- * one. It also answers its own errors in HTML. So what reaches evhttp is one whole request that it
- * cannot refuse. Pure: no I/O, no allocation.
+ * Where one HTTP request ends and the next begins, decided by hand and strictly. What two programs
+ * may read differently is refused (two Content-Length, "Content-Length :", "+3",
+ * "Transfer-Encoding: gzip, chunked", bare line feeds, a body behind HEAD …): whoever disagrees
+ * with a proxy in front about the end of a request can be made to answer the wrong one. Pure: no
+ * I/O, no allocation.
  */
 #pragma once
 
@@ -21,6 +20,21 @@
 #define FRAME_CHUNKED_MAX (2 * LIMIT_BODY) /* a chunked body with its framing */
 
 enum frame_stage { FRAME_HEAD, FRAME_BODY, FRAME_WHOLE, FRAME_REFUSED };
+
+enum method {
+	METHOD_GET,
+	METHOD_HEAD,
+	METHOD_POST,
+	METHOD_PUT,
+	METHOD_PATCH,
+	METHOD_DELETE,
+	METHOD_OTHER
+};
+
+/* A part of the head: offset and length. */
+struct span {
+	uint32_t at, len;
+};
 
 /* Why a request is refused. Strings are static. */
 struct refusal {
@@ -46,6 +60,9 @@ struct frame {
 	bool chunked;
 	bool expects; /* 100-continue is waited for */
 	bool http10, close, keep_alive;
+	enum method method;
+	struct span target;		   /* path and query */
+	struct span authorization, accept; /* values; at 0: there is none */
 	enum chunk_step step;
 	unsigned digits;
 	uint64_t chunk, body; /* left of this chunk; all chunks so far */
@@ -58,5 +75,8 @@ void frame_init(struct frame *f);
  * Moves on from FRAME_HEAD when the head is whole. A body by length is whole when HEAD + LENGTH
  * bytes are there. */
 enum frame_stage frame_head(struct frame *f, const char *data, size_t len);
+/* Moves the data of a whole chunked body (FED bytes behind the head, where DATA points) together in
+ * place; returns its length. */
+size_t frame_unchunk(char *data, size_t len);
 /* The next LEN bytes of a chunked body, each byte once. Ignores what follows the end. */
 enum frame_stage frame_chunks(struct frame *f, const char *data, size_t len);
