@@ -181,6 +181,7 @@ static void answered(struct segment *s, enum segment_end end, const struct fault
 	struct batch *b = (struct batch *)s;
 	int64_t took_us = clock_mono_us() - s->sent_us;
 	size_t rows = b->ranges[b->range_count - 1].to - b->ranges[b->range_count - 1].from;
+	enum fault_kind kind;
 
 	b->in_flight = false;
 	if (end == SEGMENT_COMMITTED) {
@@ -193,22 +194,18 @@ static void answered(struct segment *s, enum segment_end end, const struct fault
 		b->retries++;
 		return;
 	}
-	switch (fault_kind_of(fault->sqlstate)) {
-	case FAULT_ROW:
+	kind = fault_kind_of(fault->sqlstate);
+	if (kind == FAULT_ROW) {
 		refuse(b, fault);
-		b->handler->progress(b->ctx, 0, 0, took_us);
-		break;
-	case FAULT_RETRY:
+	} else {
 		b->retries++;
-		if (++b->deadlocks < RETRIES_MAX) {
-			b->handler->progress(b->ctx, 0, 0, took_us);
-			break;
+		if (kind == FAULT_LOST || ++b->deadlocks >= RETRIES_MAX) {
+			b->deadlocks = 0;
+			b->handler->broken(b->ctx, fault);
+			return;
 		}
-		b->deadlocks = 0;
-		/* fallthrough */
-	case FAULT_LOST:
-		b->handler->broken(b->ctx, fault);
 	}
+	b->handler->progress(b->ctx, 0, 0, took_us);
 }
 
 static const struct segment_class batch_class = {.send = send_range, .done = answered};

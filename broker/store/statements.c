@@ -108,26 +108,25 @@ static const struct text texts[SQL_END] = {
 		" WHERE s.node_id = r.node_id AND s.id = r.id COLLATE \"C\""},
 	/* arrays: node ids, session ids, user keys, display names, clients, active, since, first
 	   seen */
-	[SQL_SESSION_UPSERT] =
-		{"session_upsert",
-			"INSERT INTO session AS s (node_id, id, user_key, display, client, active, "
-			"since, first_seen) "
-			"SELECT r.node_id, r.id, r.user_key, r.display, r.client, "
-			"r.active, " MOMENT("r.since") ", " MOMENT(
-				"r.first_seen") " "
-						"FROM unnest($1::int[], $2::text[], $3::text[], "
-						"$4::text[], $5::text[], $6::bool[],"
-						" $7::bigint[], $8::bigint[]) AS r (node_id, id, "
-						"user_key, display, client, active, since,"
-						" first_seen) "
-						"JOIN node ON node.id = r.node_id ORDER BY "
-						"r.node_id, r.id COLLATE \"C\" "
-						"ON CONFLICT (node_id, id) DO UPDATE SET user_key "
-						"= excluded.user_key,"
-						" display = excluded.display, client = "
-						"excluded.client, active = excluded.active,"
-						" since = excluded.since, first_seen = "
-						"excluded.first_seen"},
+	[SQL_SESSION_UPSERT] = {"session_upsert",
+		"INSERT INTO session AS s (node_id, id, user_key, display, client, active, "
+		"since, first_seen) "
+		"SELECT r.node_id, r.id, r.user_key, r.display, r.client, "
+		"r.active, " MOMENT("r.since") ", " MOMENT(
+			"r.first_seen") " "
+					"FROM unnest($1::int[], $2::text[], $3::text[], "
+					"$4::text[], $5::text[], $6::bool[],"
+					" $7::bigint[], $8::bigint[]) AS r (node_id, id, "
+					"user_key, display, client, active, since,"
+					" first_seen) "
+					"JOIN node ON node.id = r.node_id ORDER BY "
+					"r.node_id, r.id COLLATE \"C\" "
+					"ON CONFLICT (node_id, id) DO UPDATE SET user_key "
+					"= excluded.user_key,"
+					" display = excluded.display, client = "
+					"excluded.client, active = excluded.active,"
+					" since = excluded.since, first_seen = "
+					"excluded.first_seen"},
 	/* arrays: request ids, moments, levels, names, provider ids, pool ids, pool names, node
 	 * ids, parameters; and the dispatcher */
 	[SQL_EVENT_INSERT] = {"event_insert",

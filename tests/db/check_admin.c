@@ -28,7 +28,8 @@ static void open_world(void)
 	char sql[128];
 
 	snprintf(database, sizeof(database), "t%d", (int)getpid());
-	snprintf(sql, sizeof(sql), "CREATE DATABASE %s TEMPLATE template OWNER termbroker_owner", database);
+	snprintf(sql, sizeof(sql), "CREATE DATABASE %s TEMPLATE template OWNER termbroker_owner",
+		database);
 	pg_sql(&pg, "postgres", "postgres", sql);
 	world_up(&w, &pg, database, 5000);
 }
@@ -86,7 +87,8 @@ START_TEST(provider_comes_back_whole)
 	ck_assert(!back->prefer_sharing && back->share_sessions && back->balance_by_metrics);
 	ck_assert_int_eq(back->on_mass_silence, MASS_SILENCE_KEEP);
 	ck_assert(!back->cpu.on && back->cpu.zero == 100 && back->cpu.full == 9000);
-	ck_assert(back->memory.on && back->memory.zero == spec.memory.zero && back->memory.full == spec.memory.full);
+	ck_assert(back->memory.on && back->memory.zero == spec.memory.zero &&
+		  back->memory.full == spec.memory.full);
 	ck_assert(back->sessions_rule && !back->load_script_rule);
 	ck_assert_int_eq(back->mode, ADMIN_DRAIN);
 	ck_assert_str_eq(back->mode_reason, spec.mode_reason);
@@ -100,12 +102,14 @@ START_TEST(pool_node_and_token_come_back_whole)
 	struct node *n = world_node(&w, "ts1", "192.0.2.1", p);
 	struct pool_spec pool_spec = pool->spec;
 	struct node_spec node_spec = n->spec;
-	struct token_spec token = {.role = ROLE_CLIENT, .see_sessions = true, .expires_us = 1900000000000001};
+	struct token_spec token = {
+		.role = ROLE_CLIENT, .see_sessions = true, .expires_us = 1900000000000001};
 	const struct token_spec *back;
 	struct got g = {0};
 
 	snprintf(pool_spec.default_tags, sizeof(pool_spec.default_tags), "gpu;-east!");
-	snprintf(pool_spec.rdp_extra, sizeof(pool_spec.rdp_extra), "audiomode:i:0\nuse multimon:i:1");
+	snprintf(pool_spec.rdp_extra, sizeof(pool_spec.rdp_extra),
+		"audiomode:i:0\nuse multimon:i:1");
 	tag_set_add(&pool_spec.allowed_tags, "NULL", NULL);
 	tag_set_add(&pool_spec.allowed_tags, "b.c", NULL);
 	pool_spec.untagged_default = UNTAGGED_ANY;
@@ -149,7 +153,8 @@ START_TEST(token_changes_its_pools)
 {
 	struct provider *p = world_provider(&w, "east");
 	struct pool *pool = world_pool(&w, "office", p), *lab = world_pool(&w, "lab", p);
-	struct token_spec token = {.role = ROLE_CLIENT, .pool_count = 1, .pool_ids = {pool->spec.id}};
+	struct token_spec token = {
+		.role = ROLE_CLIENT, .pool_count = 1, .pool_ids = {pool->spec.id}};
 	struct got g = {0};
 
 	snprintf(token.name, sizeof(token.name), "portal");
@@ -161,7 +166,9 @@ START_TEST(token_changes_its_pools)
 	token.revoked = true;
 	store_put_token(w.store, &token, NULL, got_done, &g);
 	expect(&g, 0, NULL);
-	ck_assert_str_eq(sql("SELECT string_agg(name, ',') FROM token_pool JOIN pool ON id = pool_id"), "lab");
+	ck_assert_str_eq(
+		sql("SELECT string_agg(name, ',') FROM token_pool JOIN pool ON id = pool_id"),
+		"lab");
 	ck_assert_str_eq(sql("SELECT revoked FROM token WHERE name = 'portal'"), "t");
 	/* A pool whose removal would widen a token's reach stays. */
 	store_remove(w.store, STORE_POOL, lab->spec.id, NULL, got_done, &g);
@@ -294,7 +301,8 @@ START_TEST(change_and_event_are_one)
 	ck_assert_int_eq(world_answer(&w, &g), 0);
 	spec.id = g.id;
 	g = (struct got){0};
-	ck_assert_str_eq(sql("SELECT node || provider || dispatcher || level || (params->>'actor') FROM event"),
+	ck_assert_str_eq(sql("SELECT node || provider || dispatcher || level || (params->>'actor') "
+			     "FROM event"),
 		"ts1eastd1INFOline\nbreak \"quoted\"");
 	ck_assert_str_eq(sql("SELECT extract(epoch FROM at) FROM event"), "1700000000.123456");
 	/* The journal keeps the name of what is gone. */
@@ -302,7 +310,8 @@ START_TEST(change_and_event_are_one)
 	ev.node_id = spec.id;
 	store_remove(w.store, STORE_NODE, spec.id, &ev, got_done, &g);
 	expect(&g, 0, NULL);
-	ck_assert_str_eq(sql("SELECT node || provider FROM event ORDER BY id DESC LIMIT 1"), "ts1east");
+	ck_assert_str_eq(
+		sql("SELECT node || provider FROM event ORDER BY id DESC LIMIT 1"), "ts1east");
 	ck_assert_str_eq(sql("SELECT count(*) FROM node"), "0");
 }
 END_TEST
@@ -319,8 +328,9 @@ START_TEST(node_takes_all_along)
 	ck_assert_str_eq(sql("SELECT count(*) FROM session JOIN node_load USING (node_id)"), "1");
 	store_remove(w.store, STORE_NODE, n->spec.id, NULL, got_done, &g);
 	expect(&g, 0, NULL);
-	ck_assert_str_eq(sql("SELECT (SELECT count(*) FROM session) + (SELECT count(*) FROM node_load) +"
-			     " (SELECT count(*) FROM token)"),
+	ck_assert_str_eq(
+		sql("SELECT (SELECT count(*) FROM session) + (SELECT count(*) FROM node_load) +"
+		    " (SELECT count(*) FROM token)"),
 		"0");
 	store_drop_node(w.store, n);
 }
@@ -361,8 +371,8 @@ static void take(void *ctx, const struct event_row *row)
 		r->first = row->id;
 	ck_assert_uint_gt(row->id, r->last);
 	r->last = row->id;
-	snprintf(r->text, sizeof(r->text), "%s %s %s %s %s %s %lld", row->level, row->name, row->provider, row->pool,
-		row->node, row->params_json, (long long)row->time_us);
+	snprintf(r->text, sizeof(r->text), "%s %s %s %s %s %s %lld", row->level, row->name,
+		row->provider, row->pool, row->node, row->params_json, (long long)row->time_us);
 }
 
 static void finish(void *ctx, int result, uint32_t id, const char *why)
@@ -415,7 +425,8 @@ START_TEST(journal_is_read_by_pool_level_and_id)
 	query.level = EVENT_WARNING;
 	ck_assert_uint_eq(read_events(query, &r), 10);
 	ck_assert_ptr_nonnull(strstr(r.text, "WARNING node-silent west"));
-	query = (struct event_query){.limit = 1000, .pool_id = office->spec.id, .provider_id = p->spec.id};
+	query = (struct event_query){
+		.limit = 1000, .pool_id = office->spec.id, .provider_id = p->spec.id};
 	ck_assert_uint_eq(read_events(query, &r), 20);
 	query.limit = 5;
 	ck_assert_uint_eq(read_events(query, &r), 5);
@@ -425,8 +436,8 @@ START_TEST(journal_is_read_by_pool_level_and_id)
 	query.after = 0;
 	ck_assert_uint_eq(read_events(query, &r), 5);
 	ck_assert_uint_ge(r.first, 30);
-	ck_assert_str_eq(r.text,
-		"INFO user-login east office ts1 {\"user\":\"alice\",\"node\":\"ts1\"} 1700000000123456");
+	ck_assert_str_eq(r.text, "INFO user-login east office ts1 "
+				 "{\"user\":\"alice\",\"node\":\"ts1\"} 1700000000123456");
 	query.after = r.last;
 	query.newest = false;
 	ck_assert_uint_eq(read_events(query, &r), 0);

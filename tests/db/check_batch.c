@@ -31,7 +31,8 @@ static void open_world(void)
 	char text[128];
 
 	snprintf(database, sizeof(database), "t%d", (int)getpid());
-	snprintf(text, sizeof(text), "CREATE DATABASE %s TEMPLATE template OWNER termbroker_owner", database);
+	snprintf(text, sizeof(text), "CREATE DATABASE %s TEMPLATE template OWNER termbroker_owner",
+		database);
 	pg_sql(&pg, "postgres", "postgres", text);
 	world_up(&w, &pg, database, 5000);
 	provider = world_provider(&w, "east");
@@ -60,13 +61,25 @@ static void reload(void)
 
 static void beat(struct node *n, uint64_t seq)
 {
-	struct heartbeat h = {.boot_id = "0b1c7d2e-0000-4000-8000-000000000001", .seq = seq, .accepting = true,
-		.has_cpu = true, .cpu_busy = 2550, .cpu_count = 8, .window_samples = 12, .window_seconds = 60,
-		.sessions_complete = true, .agent_version = "0.1"};
-	struct node_metrics m = {.has_cpu = true, .cpu_busy = 2550, .cpu_count = 8, .missing = true,
-		.window_samples = 12, .window_seconds = 60};
+	struct heartbeat h = {.boot_id = "0b1c7d2e-0000-4000-8000-000000000001",
+		.seq = seq,
+		.accepting = true,
+		.has_cpu = true,
+		.cpu_busy = 2550,
+		.cpu_count = 8,
+		.window_samples = 12,
+		.window_seconds = 60,
+		.sessions_complete = true,
+		.agent_version = "0.1"};
+	struct node_metrics m = {.has_cpu = true,
+		.cpu_busy = 2550,
+		.cpu_count = 8,
+		.missing = true,
+		.window_samples = 12,
+		.window_seconds = 60};
 
-	node_apply_heartbeat(n, &h, &m, true, 4242, "198.51.100.7", 1000, INT64_C(1700000000654321));
+	node_apply_heartbeat(
+		n, &h, &m, true, 4242, "198.51.100.7", 1000, INT64_C(1700000000654321));
 }
 
 START_TEST(node_state_comes_back)
@@ -77,14 +90,16 @@ START_TEST(node_state_comes_back)
 	beat(node, 77);
 	node->sessions_complete = true;
 	ck_assert_int_eq(world_flush(&w, 5000), 0);
-	ck_assert_str_eq(sql("SELECT seq || ' ' || load_index || ' ' || cpu_busy || ' ' || (memory_total IS NULL)"
+	ck_assert_str_eq(sql("SELECT seq || ' ' || load_index || ' ' || cpu_busy || ' ' || "
+			     "(memory_total IS NULL)"
 			     " FROM node_load"),
 		"77 4242 2550 true");
 	reload();
 	ck_assert_uint_eq(w.stored.seq, 77);
 	ck_assert_uint_eq(w.stored.index, 4242);
 	ck_assert(w.stored.has_index && w.stored.accepting && w.stored.sessions_complete);
-	ck_assert(w.stored.metrics.has_cpu && !w.stored.metrics.has_memory && w.stored.metrics.missing);
+	ck_assert(w.stored.metrics.has_cpu && !w.stored.metrics.has_memory &&
+		  w.stored.metrics.missing);
 	ck_assert_uint_eq(w.stored.metrics.cpu_count, 8);
 	ck_assert_int_eq(w.stored.heard_wall_us, INT64_C(1700000000654321));
 	ck_assert_str_eq(w.stored.boot_id, "0b1c7d2e-0000-4000-8000-000000000001");
@@ -103,17 +118,21 @@ START_TEST(heartbeats_update_in_place)
 	sql("SELECT pg_stat_force_next_flush()");
 	world_close(&w); /* a backend reports its statistics at its end at the latest */
 	for (int64_t deadline = clock_mono_ms() + 10000; clock_mono_ms() < deadline;) {
-		if (strcmp(sql("SELECT n_tup_hot_upd >= 45 FROM pg_stat_user_tables WHERE relname = 'node_load'"), "t") == 0)
+		if (strcmp(sql("SELECT n_tup_hot_upd >= 45 FROM pg_stat_user_tables WHERE relname "
+			       "= 'node_load'"),
+			    "t") == 0)
 			break;
 	}
-	ck_assert_str_eq(
-		sql("SELECT n_tup_hot_upd >= 45 FROM pg_stat_user_tables WHERE relname = 'node_load'"), "t");
+	ck_assert_str_eq(sql("SELECT n_tup_hot_upd >= 45 FROM pg_stat_user_tables WHERE relname = "
+			     "'node_load'"),
+		"t");
 	world_up(&w, &pg, database, 5000);
 }
 END_TEST
 
-static const char *const odd_names[] = {"null", "NULL", "\"quoted\"", "back\\slash", "{1,2}", "a,b", " ", "$1",
-	"'; DELETE FROM session; --", "\xd0\xb8\xd0\xb2\xd0\xb0\xd0\xbd", "tab\there", "line\nbreak", "\x7f\x01"};
+static const char *const odd_names[] = {"null", "NULL", "\"quoted\"", "back\\slash", "{1,2}", "a,b",
+	" ", "$1", "'; DELETE FROM session; --", "\xd0\xb8\xd0\xb2\xd0\xb0\xd0\xbd", "tab\there",
+	"line\nbreak", "\x7f\x01"};
 
 START_TEST(odd_names_survive)
 {
@@ -122,7 +141,8 @@ START_TEST(odd_names_survive)
 
 	for (size_t i = 0; i < count; i++) {
 		snprintf(id, sizeof(id), "s%zu", i);
-		store_write_session(w.store, SESSION_ADDED, world_session(&w, node, id, odd_names[i]));
+		store_write_session(
+			w.store, SESSION_ADDED, world_session(&w, node, id, odd_names[i]));
 	}
 	ck_assert_int_eq(world_flush(&w, 5000), 0);
 	ck_assert_uint_eq(w.warnings, 0);
@@ -145,7 +165,8 @@ END_TEST
 
 START_TEST(session_changes_and_ends)
 {
-	struct session *a = world_session(&w, node, "1", "alice"), *b = world_session(&w, node, "2", "bob");
+	struct session *a = world_session(&w, node, "1", "alice"),
+		       *b = world_session(&w, node, "2", "bob");
 	struct store_stats before, after;
 
 	store_write_session(w.store, SESSION_ADDED, a);
@@ -158,7 +179,8 @@ START_TEST(session_changes_and_ends)
 	store_write_session(w.store, SESSION_ADDED, b);
 	store_write_session(w.store, SESSION_ENDED, b);
 	ck_assert_int_eq(world_flush(&w, 5000), 0);
-	ck_assert_str_eq(sql("SELECT string_agg(id || ' ' || active, ';') FROM session"), "1 false");
+	ck_assert_str_eq(
+		sql("SELECT string_agg(id || ' ' || active, ';') FROM session"), "1 false");
 	/* Begun and ended between two batches: nothing to write. */
 	store_stats(w.store, &before);
 	store_write_session(w.store, SESSION_ADDED, b);
@@ -189,7 +211,9 @@ START_TEST(one_turn_is_one_batch)
 	ck_assert_uint_eq(after.events_written - before.events_written, 500);
 	ck_assert_int_eq(store_oldest_wait_ms(w.store), 0);
 	ck_assert_str_eq(sql("SELECT count(DISTINCT request_id) FROM event"), "500");
-	ck_assert_str_eq(sql("SELECT bool_and(at = '2023-11-14 22:13:20.123456+00' AND node = 'ts1') FROM event"), "t");
+	ck_assert_str_eq(sql("SELECT bool_and(at = '2023-11-14 22:13:20.123456+00' AND node = "
+			     "'ts1') FROM event"),
+		"t");
 }
 END_TEST
 
@@ -279,7 +303,8 @@ START_TEST(two_writers_do_not_block_each_other)
 			int k = round % 2 ? i : 99 - i;
 
 			snprintf(id, sizeof(id), "s%d", k);
-			store_write_session(w.store, SESSION_CHANGED, world_session(&w, node, id, "alice"));
+			store_write_session(
+				w.store, SESSION_CHANGED, world_session(&w, node, id, "alice"));
 			snprintf(id, sizeof(id), "s%d", 99 - k);
 			store_write_session(v.store, SESSION_CHANGED,
 				world_session(&v, fleet_node(v.fleet, "ts1"), id, "bob"));
@@ -301,10 +326,13 @@ START_TEST(large_fleet_loads_while_the_loop_turns)
 {
 	int64_t begin;
 
-	sql("INSERT INTO node (name, provider_id, address, fqdn, port, tags, max_sessions, load_multiplier, mode,"
-	    " mode_reason) SELECT 'n' || i, (SELECT id FROM provider), '10.0.' || i / 250 || '.' || i % 250, '', 3389,"
+	sql("INSERT INTO node (name, provider_id, address, fqdn, port, tags, max_sessions, "
+	    "load_multiplier, mode,"
+	    " mode_reason) SELECT 'n' || i, (SELECT id FROM provider), '10.0.' || i / 250 || '.' "
+	    "|| i % 250, '', 3389,"
 	    " '{}', 100, 10000, 'enabled', '' FROM generate_series(1, 2000) i");
-	sql("INSERT INTO session SELECT n.id, 's' || i, 'user' || n.id * 20 + i, '', '192.0.2.1', true, now(), now()"
+	sql("INSERT INTO session SELECT n.id, 's' || i, 'user' || n.id * 20 + i, '', '192.0.2.1', "
+	    "true, now(), now()"
 	    " FROM node n, generate_series(1, 20) i WHERE n.name LIKE 'n%'");
 	world_close(&w);
 	begin = clock_mono_ms();

@@ -48,9 +48,10 @@ START_TEST(applies_once)
 	ck_assert_int_eq(migrate("termbroker_owner", "once", &applied, &e), 0);
 	ck_assert_uint_eq(applied, 0);
 	/* The service owns nothing, even if a superuser migrated. */
-	ck_assert_str_eq(pg_sql(&pg, "postgres", "once",
-				 "SELECT count(*) FROM pg_class WHERE relnamespace = 'public'::regnamespace"
-				 " AND relowner <> 'termbroker_owner'::regrole"),
+	ck_assert_str_eq(
+		pg_sql(&pg, "postgres", "once",
+			"SELECT count(*) FROM pg_class WHERE relnamespace = 'public'::regnamespace"
+			" AND relowner <> 'termbroker_owner'::regrole"),
 		"0");
 }
 END_TEST
@@ -62,9 +63,10 @@ START_TEST(superuser_leaves_all_to_the_owner)
 
 	pg_bootstrap(&pg, "super");
 	ck_assert_msg(migrate("postgres", "super", &applied, &e) == 0, "%s", e.text);
-	ck_assert_str_eq(pg_sql(&pg, "postgres", "super",
-				 "SELECT count(*) FROM pg_class WHERE relnamespace = 'public'::regnamespace"
-				 " AND relowner <> 'termbroker_owner'::regrole"),
+	ck_assert_str_eq(
+		pg_sql(&pg, "postgres", "super",
+			"SELECT count(*) FROM pg_class WHERE relnamespace = 'public'::regnamespace"
+			" AND relowner <> 'termbroker_owner'::regrole"),
 		"0");
 }
 END_TEST
@@ -93,7 +95,8 @@ START_TEST(two_at_once)
 				fprintf(stderr, "%s\n", e.text);
 				_exit(1);
 			}
-			_exit(write(results[1], &applied, sizeof(applied)) == sizeof(applied) ? 0 : 4);
+			_exit(write(results[1], &applied, sizeof(applied)) == sizeof(applied) ? 0
+											      : 4);
 		}
 	}
 	close(gate[0]);
@@ -109,8 +112,12 @@ START_TEST(two_at_once)
 	}
 	close(results[0]);
 	close(results[1]);
-	ck_assert_str_eq(pg_sql(&pg, "postgres", "two", "SELECT count(*) = max(version) FROM schema_migration"), "t");
-	ck_assert_int_eq(atoi(pg_sql(&pg, "postgres", "two", "SELECT count(*) FROM schema_migration")), (int)total);
+	ck_assert_str_eq(pg_sql(&pg, "postgres", "two",
+				 "SELECT count(*) = max(version) FROM schema_migration"),
+		"t");
+	ck_assert_int_eq(
+		atoi(pg_sql(&pg, "postgres", "two", "SELECT count(*) FROM schema_migration")),
+		(int)total);
 	ck_assert_str_eq(pg_sql(&pg, "postgres", "two", "SELECT count(*) FROM cluster"), "1");
 }
 END_TEST
@@ -122,7 +129,8 @@ START_TEST(refuses_newer_and_changed)
 
 	world_database(&pg, "newer");
 	pg_sql(&pg, "postgres", "newer",
-		"INSERT INTO schema_migration (version, name, sha256) VALUES (99, '0099-x.sql', sha256(''))");
+		"INSERT INTO schema_migration (version, name, sha256) VALUES (99, '0099-x.sql', "
+		"sha256(''))");
 	ck_assert_int_eq(migrate("termbroker_owner", "newer", &applied, &e), -EPROTO);
 	ck_assert_ptr_nonnull(strstr(e.text, "version 99"));
 	pg_sql(&pg, "postgres", "newer",
@@ -156,7 +164,9 @@ START_TEST(without_roles)
 	struct err e;
 
 	pg_start(&bare, NULL);
-	ck_assert_int_eq(store_migrate(pg_conninfo(&bare, "postgres", "postgres", conninfo), NULL, NULL, &e), -EIO);
+	ck_assert_int_eq(
+		store_migrate(pg_conninfo(&bare, "postgres", "postgres", conninfo), NULL, NULL, &e),
+		-EIO);
 	ck_assert_ptr_nonnull(strstr(e.text, "bootstrap.sql"));
 	pg_sql(&bare, "postgres", "postgres", "CREATE ROLE termbroker_owner LOGIN");
 	ck_assert_int_eq(store_migrate(conninfo, NULL, NULL, &e), -EIO);
@@ -185,15 +195,18 @@ START_TEST(unusable_databases)
 	expect_unusable("termbrokerd", "empty", "is at version 0, this program needs");
 	expect_unusable("termbrokerd", "empty", "termbroker db migrate");
 	world_database(&pg, "wrong");
-	pg_sql(&pg, "postgres", "wrong", "CREATE TABLE kept AS SELECT * FROM schema_migration;"
-					 "DELETE FROM schema_migration WHERE version > 1");
+	pg_sql(&pg, "postgres", "wrong",
+		"CREATE TABLE kept AS SELECT * FROM schema_migration;"
+		"DELETE FROM schema_migration WHERE version > 1");
 	expect_unusable("termbrokerd", "wrong", "is at version 1, this program needs");
 	pg_sql(&pg, "postgres", "wrong",
 		"TRUNCATE schema_migration; INSERT INTO schema_migration SELECT * FROM kept;"
-		"INSERT INTO schema_migration (version, name, sha256) VALUES (99, 'x', sha256(''))");
+		"INSERT INTO schema_migration (version, name, sha256) VALUES (99, 'x', "
+		"sha256(''))");
 	expect_unusable("termbrokerd", "wrong", "is at version 99, newer than");
-	pg_sql(&pg, "postgres", "wrong", "DELETE FROM schema_migration WHERE version = 99;"
-					 "REVOKE INSERT ON event FROM termbrokerd");
+	pg_sql(&pg, "postgres", "wrong",
+		"DELETE FROM schema_migration WHERE version = 99;"
+		"REVOKE INSERT ON event FROM termbrokerd");
 	expect_unusable("termbrokerd", "wrong", "INSERT on event");
 	expect_unusable("termbrokerd", "nowhere", "database \"nowhere\" does not exist");
 	expect_unusable("stranger", "wrong", "Peer authentication failed");

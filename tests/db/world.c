@@ -50,15 +50,17 @@ static void load_token(void *ctx, const struct token_spec *spec)
 	ck_assert_int_eq(fleet_put_token(w->fleet, spec, NULL), 0);
 }
 
-static void load_session(void *ctx, uint32_t node_id, const char *id, const char *user_key, const char *display,
-	const char *client, bool active, int64_t since_ms, int64_t first_seen_ms)
+static void load_session(void *ctx, uint32_t node_id, const char *id, const char *user_key,
+	const char *display, const char *client, bool active, int64_t since_ms,
+	int64_t first_seen_ms)
 {
 	struct world *w = ctx;
 	struct node *n = fleet_node_by_id(w->fleet, node_id);
 
 	ck_assert_ptr_nonnull(n);
-	ck_assert_int_eq(
-		fleet_load_session(w->fleet, n, id, user_key, display, client, active, since_ms, first_seen_ms), 0);
+	ck_assert_int_eq(fleet_load_session(w->fleet, n, id, user_key, display, client, active,
+				 since_ms, first_seen_ms),
+		0);
 	w->sessions++;
 }
 
@@ -131,7 +133,8 @@ void world_database(const struct pg *pg, const char *database)
 	struct err e;
 
 	pg_bootstrap(pg, database);
-	if (store_migrate(pg_conninfo(pg, "termbroker_owner", database, conninfo), NULL, NULL, &e) < 0)
+	if (store_migrate(pg_conninfo(pg, "termbroker_owner", database, conninfo), NULL, NULL, &e) <
+		0)
 		ck_abort_msg("%s", e.text);
 }
 
@@ -177,8 +180,8 @@ void world_await(struct world *w, const unsigned *counter, unsigned least, int64
 
 	while (*counter < least) {
 		if (clock_mono_ms() >= deadline)
-			ck_abort_msg("waited %lld ms in vain (%u of %u; last reason: %s)", (long long)ms, *counter,
-				least, w->reason);
+			ck_abort_msg("waited %lld ms in vain (%u of %u; last reason: %s)",
+				(long long)ms, *counter, least, w->reason);
 		event_base_loop(w->base, EVLOOP_ONCE);
 	}
 }
@@ -259,7 +262,8 @@ struct pool *world_pool(struct world *w, const char *name, struct provider *prov
 	return p;
 }
 
-struct node *world_node(struct world *w, const char *name, const char *address, struct provider *provider)
+struct node *world_node(
+	struct world *w, const char *name, const char *address, struct provider *provider)
 {
 	struct token_spec token = {.role = ROLE_AGENT};
 	struct node_spec spec;
@@ -283,8 +287,8 @@ struct node *world_node(struct world *w, const char *name, const char *address, 
 
 struct session *world_session(struct world *w, struct node *n, const char *id, const char *user)
 {
-	ck_assert_int_eq(fleet_load_session(w->fleet, n, id, user, user, "192.0.2.9", true, 1700000000000,
-				 1700000001000),
+	ck_assert_int_eq(fleet_load_session(w->fleet, n, id, user, user, "192.0.2.9", true,
+				 1700000000000, 1700000001000),
 		0);
 	return fleet_find_session(n, id);
 }

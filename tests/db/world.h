@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: ISC */
 /*
- * What the tests of store/ share: a loop, a store on a database of its own, a fleet that takes what is
- * loaded, and a tick that shows whether the loop goes on.
+ * What the tests of store/ share: a loop, a store on a database of its own, a fleet that takes what
+ * is loaded, and a tick that shows whether the loop goes on.
  */
 #pragma once
 

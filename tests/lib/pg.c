@@ -174,13 +174,15 @@ void pg_thaw(struct pg *pg)
 		signal_all(postmaster(pg), SIGCONT);
 }
 
-char *pg_conninfo(const struct pg *pg, const char *user, const char *database, char ret[PG_CONNINFO_SIZE])
+char *pg_conninfo(
+	const struct pg *pg, const char *user, const char *database, char ret[PG_CONNINFO_SIZE])
 {
 	snprintf(ret, PG_CONNINFO_SIZE, "host=%s user=%s dbname=%s", pg->socket, user, database);
 	return ret;
 }
 
-static PGresult *run(const struct pg *pg, const char *user, const char *database, const char *sql, PGconn **conn)
+static PGresult *run(
+	const struct pg *pg, const char *user, const char *database, const char *sql, PGconn **conn)
 {
 	char conninfo[PG_CONNINFO_SIZE];
 
@@ -228,8 +230,8 @@ void pg_bootstrap(const struct pg *pg, const char *database)
 	pid = fork();
 	ck_assert_int_ge(pid, 0);
 	if (pid == 0) {
-		execlp("psql", "psql", "-XAtq", "-d", conninfo, "-v", variable, "-f", SOURCE_ROOT "/sql/bootstrap.sql",
-			(char *)NULL);
+		execlp("psql", "psql", "-XAtq", "-d", conninfo, "-v", variable, "-f",
+			SOURCE_ROOT "/sql/bootstrap.sql", (char *)NULL);
 		_exit(127);
 	}
 	ck_assert_int_eq(waitpid(pid, &status, 0), pid);

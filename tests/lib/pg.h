@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: ISC */
 /*
- * A PostgreSQL server of one's own for tests in C, from packaging/private-postgres. It ends with the process
- * that started it. Failures end the test (ck_abort_msg).
+ * A PostgreSQL server of one's own for tests in C, from packaging/private-postgres. It ends with
+ * the process that started it. Failures end the test (ck_abort_msg).
  */
 #pragma once
 
@@ -10,8 +10,8 @@
 #include <sys/types.h>
 
 struct pg {
-	pid_t script;     /* private-postgres */
-	char dir[64];     /* cluster, socket, log */
+	pid_t script; /* private-postgres */
+	char dir[64]; /* cluster, socket, log */
 	char socket[80];
 	char options[3][64]; /* settings, NAME=VALUE */
 	size_t option_count;
@@ -31,9 +31,10 @@ void pg_thaw(struct pg *pg);
 
 #define PG_CONNINFO_SIZE 256
 /* "host=… user=… dbname=…". Returns RET. */
-char *pg_conninfo(const struct pg *pg, const char *user, const char *database, char ret[PG_CONNINFO_SIZE]);
-/* Runs SQL and returns the first value of the last statement ("" if none), which lives until the next
- * call. A failure ends the test. */
+char *pg_conninfo(
+	const struct pg *pg, const char *user, const char *database, char ret[PG_CONNINFO_SIZE]);
+/* Runs SQL and returns the first value of the last statement ("" if none), which lives until the
+ * next call. A failure ends the test. */
 const char *pg_sql(const struct pg *pg, const char *user, const char *database, const char *sql);
 /* The same, but returns the SQLSTATE of its failure, "" on success. */
 const char *pg_try(const struct pg *pg, const char *user, const char *database, const char *sql);
