@@ -320,6 +320,38 @@ START_TEST(two_writers_do_not_block_each_other)
 }
 END_TEST
 
+/* ---- changes while it loads ---- */
+
+static void change_others(struct world *in, const char *id)
+{
+	if (strcmp(id, "s000") != 0)
+		return;
+	ck_assert(!store_is_up(in->store));
+	store_write_session(in->store, SESSION_ENDED, fleet_find_session(node, "s998"));
+	ck_assert_int_eq(fleet_forget_session(in->fleet, node, "s998"), 0);
+	store_write_session(in->store, SESSION_CHANGED, world_session(in, node, "s999", "bob"));
+}
+
+/* An old row of the database does not bring back what has ended, nor undo a change. */
+START_TEST(load_does_not_undo)
+{
+	sql("INSERT INTO session SELECT n.id, 's' || to_char(i, 'FM000'), 'alice', '', '', true, "
+	    "now(), now()"
+	    " FROM node n, generate_series(0, 999) i");
+	world_session(&w, node, "s998", "alice");
+	w.on_session = change_others;
+	sql("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = 'termbrokerd' "
+	    "AND datname ="
+	    " current_database()");
+	world_await(&w, &w.ends, 2, 20000);
+	ck_assert_uint_eq(w.sessions, 998);
+	ck_assert_ptr_null(fleet_find_session(node, "s998"));
+	ck_assert_str_eq(session_key(fleet_find_session(node, "s999")), "bob");
+	ck_assert_int_eq(world_flush(&w, 5000), 0);
+	ck_assert_str_eq(sql("SELECT count(*) || ' ' || max(user_key) FROM session"), "999 bob");
+}
+END_TEST
+
 /* ---- size ---- */
 
 START_TEST(large_fleet_loads_while_the_loop_turns)
@@ -362,6 +394,7 @@ static Suite *make_suite(void)
 	tcase_add_test(t, gone_node_is_left_out);
 	tcase_add_test(t, dropped_node_is_not_touched);
 	tcase_add_test(t, two_writers_do_not_block_each_other);
+	tcase_add_test(t, load_does_not_undo);
 	tcase_add_test(t, large_fleet_loads_while_the_loop_turns);
 	suite_add_tcase(s, t);
 	return s;

@@ -58,6 +58,8 @@ static void load_session(void *ctx, uint32_t node_id, const char *id, const char
 	struct node *n = fleet_node_by_id(w->fleet, node_id);
 
 	ck_assert_ptr_nonnull(n);
+	if (w->on_session)
+		w->on_session(w, id);
 	ck_assert_int_eq(fleet_load_session(w->fleet, n, id, user_key, display, client, active,
 				 since_ms, first_seen_ms),
 		0);

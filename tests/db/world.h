@@ -24,6 +24,8 @@ struct world {
 	unsigned sessions; /* loaded since the last begin */
 	char reason[512], warning[512], cluster_id[64];
 	struct node_stored stored; /* of the last node loaded */
+	void (*on_session)(
+		struct world *w, const char *id); /* before it enters the fleet; may be NULL */
 };
 
 /* bootstrap.sql and the migrations. */
