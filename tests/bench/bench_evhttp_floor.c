@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: ISC */
 /*
- * The floor that the dispatcher's HTTP is measured against: a bare evhttp handler on the same event loop that answers
- * every request with the same text. Prints its port; ends with its standard input.
+ * The floor that the dispatcher's HTTP is measured against: a bare evhttp handler on the same event
+ * loop that answers every request with the same text. Prints its port; ends with its standard
+ * input.
  *
  * Usage: bench_evhttp_floor BYTES
  */
@@ -56,7 +57,8 @@ static int serve(const struct answer *answer)
 {
 	struct event_base *base = loop_new();
 	struct evhttp *http = base ? evhttp_new(base) : NULL;
-	struct event *input = base ? event_new(base, 0, EV_READ | EV_PERSIST, input_ended, base) : NULL;
+	struct event *input =
+		base ? event_new(base, 0, EV_READ | EV_PERSIST, input_ended, base) : NULL;
 	struct evhttp_bound_socket *bound;
 
 	if (!http || !input || event_add(input, NULL) < 0)

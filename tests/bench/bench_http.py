@@ -21,6 +21,8 @@ SESSIONS = 20
 CONNECTIONS = 64
 SECONDS = int(os.environ.get("BENCH_SECONDS", "2"))
 ROUNDS = int(os.environ.get("BENCH_ROUNDS", "3"))
+# At info each reconnect is an event: a line, and later a row. That is measured by BENCH_LEVEL=info.
+LEVEL = os.environ.get("BENCH_LEVEL", "warning")
 
 
 class Target:
@@ -69,7 +71,7 @@ def prepare(scope):
     tls = free_port()
     everything = {"connections": 4096, "connections_per_address": 4096}
     broker = Broker(scope, fsync="on", stale_after=3600, limits=everything,
-                    journal={"file": scope.dir / "journal.log"},
+                    journal={"file": scope.dir / "journal.log", "level": LEVEL},
                     **{"listen ": {"address": "127.0.0.1", "port": tls, "tls": True,
                                    "certificate": certificate, "key": key}})
     nodes = broker.farm(*(f"n{i}" for i in range(NODES)))
