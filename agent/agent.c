@@ -52,12 +52,19 @@ struct agent {
 
 static void note(struct agent *a, enum collector which, int error, const struct err *e)
 {
-	static const char *const names[] = {"CPU use", "memory", "sessions", "the RDP port"};
+	static const struct {
+		const char *what, *then;
+	} names[] = {
+		[CPU] = {"CPU use", "heartbeats go without CPU use"},
+		[MEMORY] = {"memory", "heartbeats go without memory"},
+		[SESSIONS] = {"the whole list of sessions", "the list of sessions is incomplete"},
+		[PORT] = {"the RDP port", "the node takes no new users"},
+	};
 
 	if (error && !a->trouble[which])
-		log_warning("%s; heartbeats go without %s", e->text, names[which]);
+		log_warning("%s; %s", e->text, names[which].then);
 	if (!error && a->trouble[which])
-		log_info("%s can be read again", names[which]);
+		log_info("%s can be read again", names[which].what);
 	a->trouble[which] = error != 0;
 }
 

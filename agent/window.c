@@ -30,6 +30,7 @@ struct window {
 	struct window_db *db;
 	bool behind;
 	bool warned;
+	bool lost_said;
 };
 
 static uint64_t max_age(size_t cache_size, uint32_t interval)
@@ -236,6 +237,10 @@ void window_add(struct window *w, const struct sample *s, const struct session_l
 	if (change.new_waiting > 0)
 		write.waiting = w->logins.waiting + w->logins.waiting_count - change.new_waiting;
 	write.waiting_count = change.new_waiting;
+	if (w->logins.lost > 0 && !w->lost_said)
+		log_warning("more than %d logins wait for a dispatcher; the oldest are given up",
+			LOGINS_MAX);
+	w->lost_said = w->logins.lost > 0;
 	if (w->logins.waiting_count == LOGINS_MAX) /* the file has no more than memory */
 		write.acknowledged = w->logins.waiting[0].serial - 1;
 	store(w, write);
