@@ -68,7 +68,7 @@ void batch_free(struct batch *b)
 {
 	if (!b)
 		return;
-	for (size_t i = 0; i < b->count; i++)
+	for (size_t i = 0; b->row && i < b->count; i++)
 		row_free(b->row[i]);
 	batch_rows_deinit(&b->rows);
 	free(b->row);

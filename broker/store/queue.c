@@ -7,6 +7,7 @@
 
 #include "store/queue.h"
 
+#include <assert.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -48,6 +49,8 @@ static struct session_row *session_row(struct row *r)
 
 static void take_out(struct queue *q, struct row *r)
 {
+	/* What is in the list is in its hash. */
+	assert(r->kind == ROW_EVENT || (r->kind == ROW_NODE ? !!q->nodes : !!q->sessions));
 	TAILQ_REMOVE(r->kind == ROW_EVENT ? &q->events : &q->states, r, link);
 	switch (r->kind) {
 	case ROW_NODE:
