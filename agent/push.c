@@ -21,7 +21,7 @@
 #include "wire/heartbeat.h"
 #include "wire/json.h"
 
-#define SLOW_RETRY_MS 60000
+#define SLOW_RETRY_MS 20000
 #define BACKOFF_FIRST_MS 1000
 #define BACKOFF_LAST_MS 30000
 #define TROUBLE_REPEAT_MS (10 * 60 * 1000)
@@ -173,6 +173,8 @@ static void refresh_due(void *ctx)
 
 static void learn(struct push *p, const struct topology *t)
 {
+	if (p->refresh_ms == 0) /* the configured list is all there is */
+		return;
 	arm_refresh(p);
 	switch (dispatchers_learn(&p->dispatchers, t, secret_random_u64())) {
 	case DISPATCHERS_NEW:

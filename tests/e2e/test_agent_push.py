@@ -382,6 +382,15 @@ def the_list_follows_the_topology(t):
 
 
 @suite.test
+def a_fixed_list_stays(t):
+    fixed, other = dispatcher(t), dispatcher(t)
+    fixed.decide = lambda request: reply(topology=topology(7, other))
+    agent(t, [fixed], cluster={"refresh_interval": 0}).start()
+    until("heartbeats", lambda: len(fixed.accepted()) >= 3)
+    assert not other.requests()
+
+
+@suite.test
 def the_topology_is_asked_for_where_pushes_are_rare(t):
     def decide(request):
         if request.path == "/api/v1/topology":
