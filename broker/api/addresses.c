@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: ISC */
 /* An entry lives while its address has a connection, so there are never more than connections. */
+#include "model/hash.h"
+
 #include "api/addresses.h"
 
 #include <stdlib.h>
 #include <string.h>
-
-#define HASH_NONFATAL_OOM 1
 #include <uthash.h>
 
 #include "wire/limits.h"
