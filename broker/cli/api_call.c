@@ -156,7 +156,6 @@ static const struct {
 	{"address_taken", "termbroker node list shows which node has it"},
 	{"node_has_sessions", "drain it first (maintenance NAME drain), or remove it with --force"},
 	{"in_use", "remove or move what belongs to it first: termbroker node list and pool list"},
-	{"node_alive", "the session is reported by its node now; it ends when the user logs off"},
 	{"database_unavailable", "the dispatcher goes on by itself meanwhile; its log tells why"},
 };
 
@@ -173,6 +172,8 @@ static int advise(
 			return fail_hint(f, "%s", hints[i].hint);
 	if (f->code == CLI_DENIED)
 		return advise_denied(c, status, code, f);
+	if (f->code == CLI_NOT_FOUND && command_find(c->inv.noun, "list"))
+		return fail_hint(f, "\"termbroker %s list\" shows what there is", c->inv.noun);
 	if (f->code == CLI_UNREACHABLE)
 		return fail_hint(f, "try again in a moment; the dispatcher's log tells why");
 	return (int)f->code;

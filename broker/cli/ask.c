@@ -105,7 +105,6 @@ static int connect_rdp(struct cli *c, struct json_object *body, const char *file
 		.accept = "application/x-rdp"};
 	struct buf line = BUF_INIT(8192);
 	struct response response;
-	const char *address;
 	int r = api_call_raw(c, &request, &response, f);
 
 	if (r != 0)
@@ -114,11 +113,9 @@ static int connect_rdp(struct cli *c, struct json_object *body, const char *file
 		fwrite(buf_str(&response.body), 1, response.body.len, stdout);
 	} else {
 		r = save(file, &response.body, f);
-		address = strstr(buf_str(&response.body), "full address:s:");
-		if (r == 0 && address) {
-			address += strlen("full address:s:");
-			buf_addf(&line, "%s written: %.*s\n", file, (int)strcspn(address, "\r\n"),
-				address);
+		if (r == 0 && c->format == FORMAT_TABLE) {
+			buf_addf(&line, "%s written: open it with a client as %s\n", file,
+				c->inv.args[1]);
 			output_text(stdout, buf_str(&line));
 		}
 	}

@@ -21,7 +21,9 @@ enum field_flag {
 	FIELD_RIGHT = 1,  /* numbers */
 	FIELD_WRAP = 2,	  /* may take several lines */
 	FIELD_NO_CSV = 4, /* for people only */
-	FIELD_ONLY_CSV = 8
+	FIELD_ONLY_CSV = 8,
+	FIELD_IF_ANY = 16, /* left out of a table in which no item has it */
+	FIELD_IF_WIDE = 32 /* left out on a terminal of less than 100 columns */
 };
 
 struct field {

@@ -18,7 +18,8 @@ static const struct field provider_fields[] = {{"PROVIDER", "name", FIELD_PLAIN,
 	{"BALANCING", "balance_by_metrics", FIELD_PLAIN, 0},
 	{"PREFER SHARING", "prefer_sharing", FIELD_PLAIN, 0},
 	{"MASS SILENCE", "on_mass_silence", FIELD_PLAIN, 0},
-	{"REASON", "mode_reason", FIELD_PLAIN, FIELD_WRAP}, {NULL, NULL, FIELD_PLAIN, 0}};
+	{"REASON", "mode_reason", FIELD_PLAIN, FIELD_WRAP | FIELD_IF_ANY},
+	{NULL, NULL, FIELD_PLAIN, 0}};
 
 static const struct field pool_fields[] = {{"POOL", "name", FIELD_PLAIN, 0},
 	{"PROVIDER", "provider", FIELD_PLAIN, 0}, {"MODE", "mode", FIELD_PLAIN, 0},
@@ -26,7 +27,8 @@ static const struct field pool_fields[] = {{"POOL", "name", FIELD_PLAIN, 0},
 	{"FORCED TAGS", "forced_tags", FIELD_PLAIN, 0},
 	{"ALLOWED TAGS", "allowed_tags", FIELD_PLAIN, FIELD_WRAP},
 	{"UNTAGGED", "untagged_default", FIELD_PLAIN, 0},
-	{"REASON", "mode_reason", FIELD_PLAIN, FIELD_WRAP}, {NULL, NULL, FIELD_PLAIN, 0}};
+	{"REASON", "mode_reason", FIELD_PLAIN, FIELD_WRAP | FIELD_IF_ANY},
+	{NULL, NULL, FIELD_PLAIN, 0}};
 
 static const struct field node_fields[] = {{"NODE", "name", FIELD_PLAIN, 0},
 	{"STATE", "state", FIELD_PLAIN, 0}, {"INDEX", "load_index", FIELD_PLAIN, FIELD_RIGHT},
@@ -36,10 +38,12 @@ static const struct field node_fields[] = {{"NODE", "name", FIELD_PLAIN, 0},
 	{"MEM", "metrics", FIELD_USED, FIELD_RIGHT | FIELD_NO_CSV},
 	{"", "metrics.memory_total_bytes", FIELD_PLAIN, FIELD_ONLY_CSV},
 	{"", "metrics.memory_available_bytes", FIELD_PLAIN, FIELD_ONLY_CSV},
-	{"ADDRESS", "address", FIELD_ADDRESS, 0}, {"", "port", FIELD_PLAIN, FIELD_ONLY_CSV},
-	{"", "fqdn", FIELD_PLAIN, FIELD_ONLY_CSV}, {"PROVIDER", "provider", FIELD_PLAIN, 0},
+	{"ADDRESS", "address", FIELD_ADDRESS, FIELD_WRAP},
+	{"", "port", FIELD_PLAIN, FIELD_ONLY_CSV}, {"", "fqdn", FIELD_PLAIN, FIELD_ONLY_CSV},
 	{"TAGS", "tags", FIELD_PLAIN, FIELD_WRAP}, {"HEARD", "heard_at", FIELD_AGE, FIELD_RIGHT},
-	{"REASON", "mode_reason", FIELD_PLAIN, FIELD_WRAP}, {NULL, NULL, FIELD_PLAIN, 0}};
+	{"PROVIDER", "provider", FIELD_PLAIN, FIELD_WRAP | FIELD_IF_WIDE},
+	{"REASON", "mode_reason", FIELD_PLAIN, FIELD_WRAP | FIELD_IF_ANY},
+	{NULL, NULL, FIELD_PLAIN, 0}};
 
 static const struct field token_fields[] = {{"TOKEN", "name", FIELD_PLAIN, 0},
 	{"ROLE", "role", FIELD_PLAIN, 0}, {"NODE", "node", FIELD_PLAIN, 0},

@@ -9,6 +9,7 @@
 #include <errno.h>
 #include <libsmartcols.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/clock.h"
 #include "base/text.h"
@@ -16,6 +17,8 @@
 #include "cli/csv.h"
 
 #define CELL_MAX 65536
+#define COLUMNS_MAX 32
+#define WIDE 100
 #define RECORD_MAX (4u * 1024 * 1024)
 
 static int no_memory(struct failure *f)
@@ -61,42 +64,67 @@ int output_finish(struct failure *f)
 
 /* ---- tables ---- */
 
-static int new_table(const struct field *fields, struct libscols_table **ret)
+static bool any_has(struct json_object *items, const struct field *f)
+{
+	bool any = false;
+	struct buf cell = BUF_INIT(CELL_MAX);
+
+	for (size_t i = 0; !any && i < json_object_array_length(items); i++) {
+		buf_reset(&cell);
+		field_text(json_object_array_get_idx(items, i), f, true, 0, &cell);
+		any = cell.len > 0;
+	}
+	buf_deinit(&cell);
+	return any;
+}
+
+/* Whether TABLE, of ITEMS, has the column. */
+static bool shown(struct libscols_table *table, struct json_object *items, const struct field *f)
+{
+	bool narrow = isatty(STDOUT_FILENO) && scols_table_get_termwidth(table) < WIDE;
+
+	return !(f->flags & FIELD_ONLY_CSV) && !(narrow && (f->flags & FIELD_IF_WIDE)) &&
+	       (!(f->flags & FIELD_IF_ANY) || any_has(items, f));
+}
+
+/* FIELDS of the columns go to RET_SHOWN. */
+static int new_table(struct json_object *items, const struct field *fields,
+	struct libscols_table **ret, const struct field *ret_shown[COLUMNS_MAX])
 {
 	struct libscols_table *table = scols_new_table();
+	size_t n = 0;
 
 	if (!table)
 		return -ENOMEM;
-	for (const struct field *f = fields; f->path; f++) {
+	for (const struct field *f = fields; f->path && n < COLUMNS_MAX - 1; f++) {
 		int flags = (f->flags & FIELD_RIGHT ? SCOLS_FL_RIGHT : 0) |
 			    (f->flags & FIELD_WRAP ? SCOLS_FL_WRAP : 0);
 
-		if (f->flags & FIELD_ONLY_CSV)
+		if (!shown(table, items, f))
 			continue;
 		if (!scols_table_new_column(
-			    table, f->title, f->flags & FIELD_WRAP ? 0.3 : 0, flags)) {
+			    table, f->title, f->flags & FIELD_WRAP ? 0.1 : 0, flags)) {
 			scols_unref_table(table);
 			return -ENOMEM;
 		}
+		ret_shown[n++] = f;
 	}
+	ret_shown[n] = NULL;
 	*ret = table;
 	return 0;
 }
 
 static int add_line(struct libscols_table *table, struct json_object *item,
-	const struct field *fields, int64_t now_us, struct buf *cell)
+	const struct field *const *fields, int64_t now_us, struct buf *cell)
 {
 	struct libscols_line *line = scols_table_new_line(table, NULL);
-	size_t column = 0;
 
 	if (!line)
 		return -ENOMEM;
-	for (const struct field *f = fields; f->path; f++) {
-		if (f->flags & FIELD_ONLY_CSV)
-			continue;
+	for (size_t column = 0; fields[column]; column++) {
 		buf_reset(cell);
-		field_text(item, f, false, now_us, cell);
-		if (scols_line_set_data(line, column++, buf_str(cell)) < 0)
+		field_text(item, fields[column], false, now_us, cell);
+		if (scols_line_set_data(line, column, buf_str(cell)) < 0)
 			return -ENOMEM;
 	}
 	return 0;
@@ -104,13 +132,14 @@ static int add_line(struct libscols_table *table, struct json_object *item,
 
 int output_table(struct json_object *items, const struct field *fields, struct failure *f)
 {
+	const struct field *columns[COLUMNS_MAX];
 	struct buf cell = BUF_INIT(CELL_MAX);
 	struct libscols_table *table = NULL;
 	int64_t now_us = clock_wall_us();
-	int r = new_table(fields, &table);
+	int r = new_table(items, fields, &table, columns);
 
 	for (size_t i = 0; r == 0 && i < json_object_array_length(items); i++)
-		r = add_line(table, json_object_array_get_idx(items, i), fields, now_us, &cell);
+		r = add_line(table, json_object_array_get_idx(items, i), columns, now_us, &cell);
 	if (r == 0)
 		r = scols_print_table(table);
 	scols_unref_table(table);

@@ -39,17 +39,17 @@ static int post(struct cli *c, struct json_object **ret, struct failure *f)
 	return r;
 }
 
-/* The dispatchers' URLs as a list of agent.conf: "a", "b". */
-static void add_urls(struct json_object *answer, struct buf *out)
+/* The dispatchers' URLs with QUOTE around each: "a", "b". */
+static void add_urls(struct json_object *answer, const char *quote, struct buf *out)
 {
 	struct json_object *list = field_find(answer, "dispatchers");
 	size_t n = json_object_is_type(list, json_type_array) ? json_object_array_length(list) : 0;
 
 	for (size_t i = 0; i < n; i++)
-		buf_addf(out, "%s\"%s\"", i ? ", " : "",
-			text_at(json_object_array_get_idx(list, i), "url"));
+		buf_addf(out, "%s%s%s%s", i ? ", " : "", quote,
+			text_at(json_object_array_get_idx(list, i), "url"), quote);
 	if (n == 0)
-		buf_adds(out, "\"https://DISPATCHER:PORT\"");
+		buf_addf(out, "%shttps://DISPATCHER:PORT%s", quote, quote);
 }
 
 static void add_agent_conf(struct json_object *answer, const char *node, struct buf *out)
@@ -58,7 +58,7 @@ static void add_agent_conf(struct json_object *answer, const char *node, struct 
 	const char *pin = text_at(answer, "pin");
 
 	buf_addf(out, "node = \"%s\"\ndispatchers = { ", node);
-	add_urls(answer, out);
+	add_urls(answer, "\"", out);
 	buf_adds(out, " }\n");
 	if (*pin)
 		buf_addf(out, "pin = { \"%s\" }\n", pin);
@@ -74,8 +74,13 @@ static void add_instructions(struct json_object *answer, const char *node, struc
 	buf_addf(out, "node %s added\n\nIts agent's token, shown this once:\n%s\n\n", node,
 		text_at(answer, "token"));
 	buf_adds(out, "Dispatchers: ");
-	add_urls(answer, out);
-	buf_addf(out, "\nKey pin: %s\n", *text_at(answer, "pin") ? text_at(answer, "pin") : "none");
+	add_urls(answer, "", out);
+	if (*text_at(answer, "pin"))
+		buf_addf(out, "\nKey pin: %s\n", text_at(answer, "pin"));
+	else
+		buf_adds(out,
+			"\nKey pin: none, since the dispatcher has no TLS listener; agents on "
+			"other machines need one\n");
 	buf_adds(out, "\nOn the node, with termbroker-agent installed, as root:\n\n"
 		      "mkdir -p /etc/termbroker\n"
 		      "(umask 077; cat > /etc/termbroker/agent.token) <<'EOF'\n");

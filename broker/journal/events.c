@@ -85,7 +85,7 @@ static const struct catalogue_entry entries[EVENT_ID_COUNT] = {
 	"{actor} removed {kind:w} {name}",
 	"{actor}: удален {kind:w} {name}")},
 [EVENT_MAINTENANCE] = {"maintenance", EVENT_INFO, {"kind", "name", "mode", "reason", "actor"}, TEXTS(
-	"{actor} set {kind:w} {name} to \"{mode:w}\"[. Reason: {reason}]",
+	"{actor} set {kind:w} {name} to {mode:w}[. Reason: {reason}]",
 	"{actor}: {kind:w} {name} переведен в режим «{mode:w}»[. Причина: {reason}]")},
 [EVENT_SESSION_FORGOTTEN] = {"session-forgotten", EVENT_INFO,
 	{"user", "node", "session", "actor"}, TEXTS(
@@ -125,7 +125,7 @@ static const struct {
 	{"node", TEXTS("node", "узел")},
 	{"token", TEXTS("token", "токен")},
 	{"enabled", TEXTS("enabled", "в работе")},
-	{"drain", TEXTS("drain: no new users", "без новых пользователей")},
+	{"drain", TEXTS("drain (no new users)", "без новых пользователей")},
 	{"disabled", TEXTS("disabled", "отключен")},
 	{"pool_unknown", TEXTS("there is no such pool", "такого фонда нет")},
 	{"pool_maintenance", TEXTS("the pool is in maintenance", "фонд на техобслуживании")},
