@@ -15,7 +15,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "lib"))
 
 # pylint: disable=wrong-import-position
-from harness import Authority, Client, Process, Suite, cli, program, wait_until
+from harness import SOURCE, Authority, Client, Process, Suite, cli, program, wait_until
 from harness.broker import Broker, FakeNode
 
 DONE, FAILED, USAGE, NOT_FOUND, DENIED, UNREACHABLE = range(6)
@@ -380,6 +380,34 @@ def the_socket_of_someone_else(t):
     # the folder of the test may be closed to others, or the socket is
     assert outsider.returncode == DENIED, outsider
     assert "termbroker-admin" in outsider.stderr, outsider
+
+
+def complete(t, *words):
+    """What bash offers for the last of WORDS."""
+    script = 'source "$1"; shift; compopt() { :; }; COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); ' \
+        '_termbroker; printf "%s\\n" "${COMPREPLY[@]}"'
+    done = subprocess.run(
+        ["bash", "-c", script, "bash", SOURCE / "packaging/completion/termbroker",
+         program("termbroker"), *words], capture_output=True, text=True, check=True,
+        env={**os.environ, **shell_of(t).env})
+    assert done.stderr == "", done.stderr
+    return done.stdout.split()
+
+
+@suite.test
+def completion_by_bash(t):
+    tb = farm(t, "complete")
+    tb("node", "add", "complete-1", "--provider", "complete", "--address", "192.0.2.10")
+    assert complete(t, "pro") == ["provider"]
+    assert complete(t, "node", "ma") == ["maintenance"]
+    assert complete(t, "node", "show", "compl") == ["complete-1"]
+    assert complete(t, "node", "maintenance", "x", "") == ["enabled", "drain", "disabled"]
+    assert complete(t, "node", "add", "x", "--provider", "compl") == ["complete"]
+    assert complete(t, "node", "add", "x", "--max") == ["--max-sessions"]
+    assert complete(t, "-o", "c") == ["csv"]
+    assert complete(t, "connect", "compl") == ["complete"]
+    assert complete(t, "--socket", "/nobody", "node", "show", "") == []
+    assert complete(t, "nonsense", "") == []
 
 
 @suite.test
