@@ -39,7 +39,8 @@ int json_build(const char *data, size_t len, const struct json_hole *hole, struc
 	t = json_tokener_new_ex(LIMIT_JSON_DEPTH + 2);
 	if (!t)
 		return err_errno(e, -ENOMEM, "could not read JSON");
-	json_tokener_set_flags(t, JSON_TOKENER_STRICT);
+	/* Not JSON_TOKENER_STRICT: json_scan has refused all that it would, and that of json-c 0.18
+	 * takes bytes above 127 for control characters. */
 	if (hole && hole->len) {
 		size_t end = hole->at + hole->len - 1;
 
