@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: ISC */
 /*
- * Model: a listener is a socket of our own making; each
- * connection knows by which door it came. Options that accepted sockets inherit (TCP_NODELAY:
- * without it TLS answers take 44 ms) are set on the listening socket.
+ * Model: a listener is a socket of our own making; each connection knows by which it came. Options
+ * that accepted sockets inherit (TCP_NODELAY: without it TLS answers take 44 ms) are set on the
+ * listening socket.
  *
  * Out of descriptors the listeners are disabled for a moment, else libevent would spin; one
  * descriptor is kept spare to take the waiting connection and close it, so that its client learns
