@@ -116,7 +116,7 @@ static int add_option(struct json_object *body, const struct option_def *def, co
 	case OPTION_ON_OFF:
 		return put(body, def->member, json_object_new_boolean(strcmp(value, "on") == 0), f);
 	case OPTION_UINT:
-		return put(body, def->member, json_object_new_int64(atoll(value)), f);
+		return put(body, def->member, json_object_new_int64(strtoll(value, NULL, 10)), f);
 	case OPTION_NUMBER:
 		return put(
 			body, def->member, json_object_new_double_s(strtod(value, NULL), value), f);

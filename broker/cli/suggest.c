@@ -75,7 +75,7 @@ void suggestion_consider(struct suggestion *s, const char *name)
 	if (s->count < SUGGESTION_NAMES)
 		s->count++;
 	memmove(&s->best[at + 1], &s->best[at], (s->count - 1 - at) * sizeof(s->best[0]));
-	strcpy(s->best[at].name, name);
+	memcpy(s->best[at].name, name, strlen(name) + 1); /* its length was checked above */
 	s->best[at].distance = d;
 }
 

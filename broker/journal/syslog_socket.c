@@ -90,7 +90,7 @@ int syslog_socket_send(struct syslog_socket *s, int severity, int64_t wall_us, c
 	const char *text, size_t len)
 {
 	struct buf message = BUF_INIT(MESSAGE_MAX + 512);
-	int r = -ENOTCONN;
+	int r;
 
 	add_header(&message, severity, wall_us, ident);
 	buf_add(&message, text, cut(text, len, MESSAGE_MAX));
