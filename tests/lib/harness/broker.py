@@ -73,7 +73,7 @@ class Broker:
         self.socket = scope.dir / "admin.sock"
         self.journal_file = scope.dir / "journal.log"
         self.settings = {
-            "name": "d1",
+            "name": "d1", "advertise": "http://127.0.0.1",
             "listen": {"address": "127.0.0.1", "port": 0, "tls": False},
             "admin_socket": {"path": self.socket, "group": ""},
             "database": {"connection": self.pg.dsn("termbroker", "termbrokerd"),
