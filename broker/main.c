@@ -9,6 +9,7 @@
 #include <errno.h>
 #include <getopt.h>
 #include <signal.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -171,17 +172,29 @@ static void on_stop_signal(void *ctx)
 	service_stop(d->service, on_stopped, d);
 }
 
-/* The URL that agents are told, unless the configuration names one. */
+static bool has_port(const char *url)
+{
+	const char *host = strstr(url, "://"), *colon = strrchr(url, ':');
+
+	return host && colon > host && strchr(colon, ']') == NULL;
+}
+
+/* The URL that agents are told: this host's, or what the configuration names; the first listener's
+ * port where none is given. */
 static int set_advertise(struct config *c, const struct api *api)
 {
-	char host[256] = "localhost", *url;
-	uint16_t port = 0;
+	char host[256] = "localhost", *url = NULL;
+	int r;
 
-	if (c->advertise[0] || c->listener_count == 0)
+	if (c->listener_count == 0 || has_port(c->advertise))
 		return 0;
-	port = api_port(api, 0);
 	gethostname(host, sizeof(host) - 1);
-	if (asprintf(&url, "%s://%s:%u", c->listeners[0].tls ? "https" : "http", host, port) < 0)
+	if (c->advertise[0])
+		r = asprintf(&url, "%s:%u", c->advertise, api_port(api, 0));
+	else
+		r = asprintf(&url, "%s://%s:%u", c->listeners[0].tls ? "https" : "http", host,
+			api_port(api, 0));
+	if (r < 0)
 		return -ENOMEM;
 	free(c->advertise);
 	c->advertise = url;
@@ -264,6 +277,9 @@ static int start(struct daemon *d, struct err *e)
 	r = set_advertise(d->config, d->api);
 	if (r < 0)
 		return err_errno(e, r, "could not start");
+	for (unsigned i = 0; i < d->config->listener_count; i++)
+		log_info("listening on %s port %u%s", d->config->listeners[i].address,
+			api_port(d->api, i), d->config->listeners[i].tls ? "" : " without TLS");
 	d->signals[0] = loop_signal_new(d->base, SIGTERM, on_stop_signal, d);
 	d->signals[1] = loop_signal_new(d->base, SIGINT, on_stop_signal, d);
 	d->signals[2] = loop_signal_new(d->base, SIGHUP, on_reload_signal, d);

@@ -34,7 +34,7 @@ static const struct catalogue_entry entries[EVENT_ID_COUNT] = {
 	"User {user} will be sent to node {node} ({address}), as {actor} demanded",
 	"Пользователь {user} будет перенаправлен на узел {node} ({address}): "
 	"этот узел указал {actor}")},
-[EVENT_SESSION_RECONNECT] = {"session-reconnect", EVENT_INFO,
+[EVENT_SESSION_RECONNECT] = {"session-reconnect", EVENT_DEBUG,
 	{"node", "address", "user", "session"}, TEXTS(
 	"User {user} returns to session {session} on node {node} ({address})",
 	"Пользователь {user} возвращается в свою сессию {session} на узле {node} ({address})")},

@@ -362,6 +362,10 @@ void service_put_pool(struct service *s, const struct caller *caller, const stru
 	call->id = spec->id;
 	call->spec.pool = *spec;
 	event_for_put(call, spec->name, spec->provider_id, changes);
+	if (call->id) {
+		call->event.pool_id = call->id;
+		call->event.pool = call->name;
+	}
 	put_pool(call, &call->spec.pool);
 }
 
@@ -539,6 +543,10 @@ void service_set_maintenance(struct service *s, const struct caller *caller, enu
 	event_start(&call->event, EVENT_MAINTENANCE, clock_wall_us());
 	call->event.provider_id = provider_id;
 	call->event.node_id = kind == STORE_NODE ? call->id : 0;
+	if (kind == STORE_POOL) {
+		call->event.pool_id = call->id;
+		call->event.pool = call->name;
+	}
 	event_param(&call->event, "kind", kind_names[kind]);
 	event_param(&call->event, "name", call->name);
 	event_param(&call->event, "mode", admin_mode_name(mode));

@@ -7,11 +7,12 @@
  * which come again in seconds, at once. If the barrier fails the agent sends the same logins again;
  * s->unacked remembers those that were journalled already, so that each is journalled once.
  */
+#include "model/hash.h"
+
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <uthash.h>
 
 #include "base/clock.h"
 #include "base/text.h"
@@ -309,6 +310,7 @@ void service_heartbeat(struct service *s, const struct caller *caller, const str
 	struct change_context change = {s, 0};
 	struct node *n = accept_from(s, caller, h, done, ctx);
 	struct node_metrics metrics;
+	struct load_detail detail;
 	int64_t wall_us = clock_wall_us();
 	size_t bad = 0;
 	uint32_t index = 0;
@@ -325,7 +327,8 @@ void service_heartbeat(struct service *s, const struct caller *caller, const str
 	}
 	load_metrics_of(h, &metrics);
 	has_index = load_index_compute(
-		&n->provider->spec, &n->spec, &metrics, n->session_count, &index, NULL);
+		&n->provider->spec, &n->spec, &metrics, n->session_count, &index, &detail);
+	metrics.missing = detail.missing;
 	bits = node_apply_heartbeat(
 		n, h, &metrics, has_index, index, caller->address, clock_mono_ms(), wall_us);
 	s->counters.heartbeats++;

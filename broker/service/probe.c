@@ -3,12 +3,13 @@
  * A table of results by node id. An entry lives from the first question until probes_forget; it is
  * either under way (bev set) or has a result with the time it came.
  */
+#include "model/hash.h"
+
 #include "service/probe.h"
 
 #include <event2/bufferevent.h>
 #include <event2/dns.h>
 #include <stdlib.h>
-#include <uthash.h>
 
 #include "base/clock.h"
 #include "model/node.h"

@@ -125,6 +125,7 @@ void service_free(struct service *s)
 void service_reload(struct service *s, const struct config *config)
 {
 	s->config = config;
+	fleet_user_names_changed(s->fleet);
 	if (s->loaded)
 		set_topology(s, s->reply.topology.cluster_id);
 }

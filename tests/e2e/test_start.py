@@ -35,7 +35,7 @@ def says(t, *words, **more):
     assert done.returncode == 1, done
     for word in words:
         assert word in done.stderr, (word, done.stderr)
-    assert "ready" not in done.stderr
+    assert "info: ready" not in done.stderr
     return dispatcher
 
 
