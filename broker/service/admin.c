@@ -16,6 +16,7 @@
 enum admin_act { ADMIN_PUT, ADMIN_REMOVE, ADMIN_FORGET };
 
 struct admin_call {
+	struct admin_call *next; /* in s->changes, while the store has it */
 	struct service *service;
 	service_admin_done *done;
 	void *ctx;
@@ -212,12 +213,22 @@ static void set_id(struct admin_call *call, uint32_t id)
 		call->spec.token.id = id;
 }
 
+static void change_ends(struct admin_call *call)
+{
+	struct admin_call **at = &call->service->changes;
+
+	while (*at != call)
+		at = &(*at)->next;
+	*at = call->next;
+}
+
 static void on_stored(void *ctx, int result, uint32_t id, const char *why)
 {
 	struct admin_call *call = ctx;
 	struct service_error error = {.status = SERVICE_OK};
 	int r;
 
+	change_ends(call);
 	if (result < 0) {
 		error_of_store(call, result, why ? why : "", &error);
 		finish(call, &error);
@@ -260,17 +271,36 @@ static struct admin_call *call_new(struct service *s, const struct caller *calle
 	return call;
 }
 
-/* False after having refused: the database is away, or not read yet. */
+/* A change replaces the whole row by what was read before: two at once would undo one another. */
+static bool being_changed(const struct admin_call *call)
+{
+	const struct admin_call *c = call->service->changes;
+
+	while (c && (c->kind != call->kind || c->id != call->id || call->id == 0))
+		c = c->next;
+	return c != NULL;
+}
+
+/* Whether the call may go to the store, of which it is then a change under way. False after having
+ * refused: the database is away or not read yet, or the same thing is being changed. */
 static bool writable(struct admin_call *call)
 {
 	struct service *s = call->service;
 
-	if (s->loaded && !s->stopping && store_is_up(s->store))
-		return true;
-	refuse(call, SERVICE_UNAVAILABLE, s->stopping ? "stopping" : "database_unavailable",
-		s->stopping ? "the dispatcher is stopping"
-			    : "the database cannot be reached: nothing can be changed now");
-	return false;
+	if (!s->loaded || s->stopping || !store_is_up(s->store)) {
+		refuse(call, SERVICE_UNAVAILABLE, s->stopping ? "stopping" : "database_unavailable",
+			s->stopping ? "the dispatcher is stopping"
+				    : "the database cannot be reached: nothing can be changed now");
+		return false;
+	}
+	if (being_changed(call)) {
+		refuse(call, SERVICE_CONFLICT, "being_changed",
+			"another change of the same object is just being written; ask again");
+		return false;
+	}
+	call->next = s->changes;
+	s->changes = call;
+	return true;
 }
 
 static void event_for(

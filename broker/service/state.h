@@ -40,6 +40,7 @@ struct service {
 
 	struct loading *loading;       /* ids seen by the load under way */
 	struct connect_call *connects; /* waiting for a probe */
+	struct admin_call *changes;    /* of an administrator, that the store has */
 	struct unacked *unacked;       /* logins journalled but not acknowledged, by node */
 
 	struct log_limit denied_limit, refused_limit, duplicate_limit;

@@ -154,6 +154,30 @@ def changes_made_meanwhile_are_seen_after_a_reconnect(t):
     assert broker.goes_to("bob")[0] == "two"
 
 
+@suite.test
+def two_changes_at_once_do_not_undo_one_another(t):
+    broker = Broker(t)
+    broker.farm("n1")
+    broker.pg.freeze()  # so that the first is still being written when the second comes
+    answers = []
+
+    def change(**fields):
+        with Client(unix=broker.socket) as client:
+            answers.append(client.patch("/api/v1/nodes/n1", fields))
+    threads = [threading.Thread(target=change, kwargs=fields)
+               for fields in ({"port": 3390}, {"max_sessions": 7})]
+    for thread in threads:
+        thread.start()
+    wait_until(lambda: answers)
+    assert (answers[0].status, answers[0].code) == (409, "being_changed"), answers
+    broker.pg.thaw()
+    for thread in threads:
+        thread.join()
+    assert answers[1].status == 200, answers
+    node = broker.admin.get("/api/v1/nodes/n1").json
+    assert (node["port"] == 3390) != (node["max_sessions"] == 7), node
+
+
 def start_and_fail(broker, *words):
     """The dispatcher must give up at once and say WORDS."""
     dispatcher = Dispatcher(broker.scope, broker.settings)
