@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from harness import SOURCE, Suite
+from harness import SOURCE, Suite, need_program
 
 suite = Suite("run-counts", timeout=300)
 
@@ -44,7 +44,8 @@ PROGRAMS = {
 def make_project(scope):
     """A copy of what tests/run stands on, around a project of PROGRAMS."""
     tree = scope.dir / "tree"
-    for name in ("tests/run", "tests/lib/count-results", "packaging/install-packages"):
+    for name in ("tests/run", "tests/lib/count-results", "tests/lib/valgrind.supp",
+                 "packaging/install-packages"):
         (tree / name).parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(SOURCE / name, tree / name)
     lines = ["project('sample', 'c')", "sh = find_program('sh')"]
@@ -98,6 +99,14 @@ def counts_can_go_to_a_file(t):
     done = run(t.shared, "--counts", str(t.dir / "counts"), "unit", "fuzz")
     assert (t.dir / "counts").read_text() == "4 0 3\n" and done.returncode == 0, done
     assert " passed, " not in done.stdout, done
+
+
+@suite.test
+def a_run_under_valgrind_counts_too(t):
+    need_program("valgrind")
+    done = run(t.shared, "--valgrind", "unit")
+    assert done.stdout.splitlines()[-1] == expected("unit"), done
+    assert done.returncode == 0, done
 
 
 @suite.test
