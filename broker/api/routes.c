@@ -10,8 +10,10 @@
 #include <string.h>
 
 #include "api/auth.h"
+#include "api/connection.h"
 #include "api/handlers.h"
 #include "api/problem.h"
+#include "api/server.h"
 
 #define OPEN 0u
 #define ADMIN ROLE_BIT(ROLE_ADMIN)
@@ -117,6 +119,20 @@ static void method_not_allowed(struct request *r, unsigned allowed)
 	request_fail(r, 405, "method_not_allowed", "%s takes %s", r->path, allow);
 }
 
+/* Before the database was read no token is known and every list is empty: that is not the asker's
+ * fault. Who comes by the socket may at least see how it goes. */
+static bool too_early(struct request *r, const struct route *route)
+{
+	bool looks = route->handler == handle_status || route->handler == handle_metrics;
+
+	if (service_is_loaded(r->api->service) ||
+		(looks && r->conn->listener->kind == LISTENER_SOCKET))
+		return false;
+	request_add_header(r, "Retry-After", "2");
+	request_fail(r, 503, "starting", "the dispatcher has not yet read its database");
+	return true;
+}
+
 void routes_dispatch(struct request *r)
 {
 	enum method method = r->method == METHOD_HEAD ? METHOD_GET : r->method;
@@ -133,7 +149,7 @@ void routes_dispatch(struct request *r)
 			continue;
 		if (roles == METRICS)
 			roles = r->api->config->open_metrics ? OPEN : ROLES_READ;
-		if (roles == OPEN || auth_check(r, roles, route->pattern))
+		if (roles == OPEN || (!too_early(r, route) && auth_check(r, roles, route->pattern)))
 			route->handler(r);
 		return;
 	}

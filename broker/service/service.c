@@ -142,6 +142,11 @@ void service_on_events(struct service *s, void (*callback)(void *ctx), void *ctx
 	s->on_events_ctx = ctx;
 }
 
+bool service_is_loaded(const struct service *s)
+{
+	return s->loaded;
+}
+
 const struct fleet *service_fleet(const struct service *s)
 {
 	return s->fleet;

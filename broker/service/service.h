@@ -46,6 +46,9 @@ void service_on_ready(struct service *s, void (*callback)(void *ctx, bool ready)
 /* Called after each commit of events: those who follow the journal may read on. One listener. */
 void service_on_events(struct service *s, void (*callback)(void *ctx), void *ctx);
 
+/* Whether the database was read once. Before, nobody's token is known and every list is empty. */
+bool service_is_loaded(const struct service *s);
+
 /* What may be read at any time, on the loop. */
 const struct fleet *service_fleet(const struct service *s);
 const struct config *service_config(const struct service *s);

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: ISC
 """What must not be lost or block when the database or the dispatcher is killed, stopped or full."""
 
+import re
 import sys
 import threading
 import time
@@ -222,6 +223,11 @@ def a_connection_limit_is_waited_out(t):
     broker.dispatcher.start(ready="too many connections")
     assert Client(unix=broker.socket).get("/healthz").status == 200
     assert Client(unix=broker.socket).get("/readyz").status == 503
+    assert Client(unix=broker.socket).get("/api/v1/status").json["ready"] is False
+    port = int(re.search(r"127\.0\.0\.1 port (\d+)", broker.dispatcher.log()).group(1))
+    for where in ({"unix": broker.socket}, {"port": port, "token": "x" * 43}):
+        early = Client(**where).get("/api/v1/nodes")
+        assert (early.status, early.code) == (503, "starting"), early
     broker.pg.psql("ALTER ROLE termbrokerd CONNECTION LIMIT -1")
     broker.dispatcher.process.wait_log(r"\bready\b", 40)
     broker.connect()
