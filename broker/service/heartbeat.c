@@ -85,11 +85,15 @@ static void unacked_keep(struct service *s, struct heartbeat_call *call)
 	if (!u)
 		return;
 	u->node_id = call->node_id;
+	HASH_ADD(hh, s->unacked, node_id, sizeof(u->node_id), u);
+	if (!u->hh.tbl) { /* no memory */
+		free(u);
+		return;
+	}
 	u->users = call->logins;
 	u->count = call->login_count;
 	call->logins = NULL;
 	call->login_count = 0;
-	HASH_ADD(hh, s->unacked, node_id, sizeof(u->node_id), u);
 }
 
 void heartbeat_forget_node(struct service *s, uint32_t node_id)

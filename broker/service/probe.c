@@ -153,6 +153,10 @@ static struct probe *probe_entry(struct probes *p, uint32_t node_id)
 	e->owner = p;
 	e->at_ms = -PROBE_KEEP_MS;
 	HASH_ADD(hh, p->table, node_id, sizeof(node_id), e);
+	if (!e->hh.tbl) { /* no memory */
+		free(e);
+		return NULL;
+	}
 	return e;
 }
 
