@@ -162,6 +162,13 @@ static void merge(struct session_list *base, struct session_list *more, find_fun
 	more->count = 0;
 }
 
+static int compare_ids(const void *a, const void *b)
+{
+	const struct session *x = a, *y = b;
+
+	return strcmp(x->id, y->id);
+}
+
 int sessions_collect(const struct sysroot *r, struct users *users, const struct sessions_options *o,
 	struct session_list *ret, struct err *e)
 {
@@ -178,6 +185,8 @@ int sessions_collect(const struct sysroot *r, struct users *users, const struct 
 
 	merge(ret, &xrdp, find_for_xrdp);
 	merge(ret, &utmp, find_for_utmp);
+	if (ret->count > 1) /* the order that the dispatcher keeps them in */
+		qsort(ret->items, ret->count, sizeof(*ret->items), compare_ids);
 	if (first)
 		ret->complete = false;
 	return first;

@@ -45,7 +45,7 @@ struct sessions_options {
 	bool text_sessions; /* ssh and console logins too */
 };
 
-/* Fills RET (initialised here; session_list_deinit also after an error). 0, -ENOMEM, or the error
+/* Fills RET, ordered by id (initialised here; session_list_deinit also after an error). 0, -ENOMEM, or the error
  * of the source that could not be read, with words; then ret->complete is false and the rest is
  * there. */
 int sessions_collect(const struct sysroot *r, struct users *users, const struct sessions_options *o,

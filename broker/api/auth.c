@@ -17,6 +17,7 @@
 #include "api/problem.h"
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/text.h"
 
 #define BEARER "Bearer "
 
@@ -81,7 +82,7 @@ static bool check_bearer(struct request *r, const char *call)
 	}
 	r->caller.token = &token->spec;
 	r->caller.role = token->spec.role;
-	snprintf(r->caller.actor, sizeof(r->caller.actor), "%s", token->spec.name);
+	text_copy(r->caller.actor, sizeof(r->caller.actor), token->spec.name);
 	return true;
 }
 
@@ -92,12 +93,12 @@ bool auth_check(struct request *r, unsigned roles, const char *call)
 
 	r->caller.token = NULL;
 	r->caller.role = ROLE_CLIENT;
-	snprintf(r->caller.address, sizeof(r->caller.address), "%s", c->address);
+	text_copy(r->caller.address, sizeof(r->caller.address), c->address);
 	if (c->listener->kind == LISTENER_SOCKET) {
 		r->caller.role = ROLE_ADMIN;
-		snprintf(r->caller.actor, sizeof(r->caller.actor), "%s", c->peer);
+		text_copy(r->caller.actor, sizeof(r->caller.actor), c->peer);
 	} else {
-		snprintf(r->caller.actor, sizeof(r->caller.actor), "unknown");
+		text_copy(r->caller.actor, sizeof(r->caller.actor), "unknown");
 		if (!check_bearer(r, call))
 			return false;
 	}

@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: ISC */
 /*
- * json-c reads the message but for its sessions, which are read in place; the strings of both
- * belong to the json-c tree that the heartbeat owns. One bad session entry costs itself alone: a
- * node must not vanish because one of its users has a strange name. A bad number costs the whole
- * message: a guessed load would send users to the wrong node.
+ * A heartbeat is read in place, from a copy that it keeps: json-c's tree of it would cost more than
+ * all that the dispatcher does with it. First the text is scanned, then every member that we know
+ * is found, then they are judged in one order, whatever order they came in.
+ *
+ * One bad session entry costs itself alone: a node must not vanish because one of its users has a
+ * strange name. A bad number costs the whole message: a guessed load would send users to the wrong
+ * node.
  */
 #include "wire/heartbeat.h"
 
@@ -16,7 +19,8 @@
 #include "base/text.h"
 #include "wire/heartbeat_sessions.h"
 #include "wire/json.h"
-#include "wire/json_scan.h"
+#include "wire/json_member.h"
+#include "wire/json_slice.h"
 #include "wire/names.h"
 #include "wire/user_key.h"
 
@@ -24,136 +28,200 @@
 #define SECONDS_MAX 100000000
 #define CPU_COUNT_MAX 100000
 
-/* A member that must be there: turns "not found" into an error. */
-static int need(int r, const bool *found, const char *key, struct err *e)
+/* The members of the message. */
+enum {
+	NODE,
+	BOOT_ID,
+	SEQ,
+	ACCEPTING,
+	WINDOW,
+	CPU,
+	MEMORY,
+	CUSTOM_LOAD,
+	COMPLETE,
+	SESSIONS,
+	LOGINS,
+	VERSION,
+	MEMBERS
+};
+
+static const struct json_member known[MEMBERS] = {
+	[NODE] = JSON_MEMBER("node"),
+	[BOOT_ID] = JSON_MEMBER("boot_id"),
+	[SEQ] = JSON_MEMBER("seq"),
+	[ACCEPTING] = JSON_MEMBER("accepting"),
+	[WINDOW] = JSON_MEMBER("window"),
+	[CPU] = JSON_MEMBER("cpu"),
+	[MEMORY] = JSON_MEMBER("memory"),
+	[CUSTOM_LOAD] = JSON_MEMBER("custom_load"),
+	[COMPLETE] = JSON_MEMBER("sessions_complete"),
+	[SESSIONS] = JSON_MEMBER("sessions"),
+	[LOGINS] = JSON_MEMBER("logins"),
+	[VERSION] = JSON_MEMBER("agent_version"),
+};
+
+/* Members that must be there. */
+static int need_u64(
+	const struct json_member *m, uint64_t min, uint64_t max, uint64_t *ret, struct err *e)
 {
-	if (r == 0 && !*found)
-		return err_set(e, -EINVAL, "\"%s\" is missing", key);
-	return r;
+	int r = json_member_u64(m, min, max, ret, e);
+
+	return r < 0 ? r : json_member_need(m, e);
 }
 
-static int get_u32(struct json_object *o, const char *key, uint32_t min, uint32_t max,
-	uint32_t *ret, struct err *e)
+static int need_u32(
+	const struct json_member *m, uint32_t min, uint32_t max, uint32_t *ret, struct err *e)
 {
 	uint64_t v = 0;
-	bool found = false;
-	int r = need(json_get_u64(o, key, min, max, &v, &found, e), &found, key, e);
+	int r = need_u64(m, min, max, &v, e);
 
 	if (r == 0)
 		*ret = (uint32_t)v;
 	return r;
 }
 
+static int need_bool(const struct json_member *m, bool *ret, struct err *e)
+{
+	int r = json_member_bool(m, ret, e);
+
+	return r < 0 ? r : json_member_need(m, e);
+}
+
+/* A name of at most SIZE - 1 bytes. */
+static int need_name(
+	const struct json_member *m, const char *what, char *ret, size_t size, struct err *e)
+{
+	const char *text = NULL;
+	int r = json_member_string(m, size - 1, &text, e);
+
+	if (r == 0)
+		r = json_member_need(m, e);
+	if (r < 0)
+		return r;
+	if (!name_valid(text))
+		return err_set(e, -EINVAL, "\"%s\" is not a valid %s", m->key, what);
+	text_copy(ret, size, text);
+	return 0;
+}
+
 /* 0..100 as hundredths. */
-static int get_percent(
-	struct json_object *o, const char *key, uint32_t *ret, bool *ret_found, struct err *e)
+static int get_percent(const struct json_member *m, uint32_t *ret, struct err *e)
 {
 	double v = 0;
-	int r = json_get_number(o, key, 0, 100, &v, ret_found, e);
+	int r = json_member_number(m, 0, 100, &v, e);
 
-	if (r == 0 && *ret_found)
+	if (r == 0 && m->at)
 		*ret = (uint32_t)lround(v * 100);
 	return r;
 }
 
-static int parse_identity(struct json_object *o, struct heartbeat *h, struct err *e)
+static int parse_identity(const struct json_member *m, struct heartbeat *h, struct err *e)
 {
-	const char *node = NULL, *boot_id = NULL;
-	bool found = false;
-	int r = json_get_string(o, "node", sizeof(h->node) - 1, &node, &found, e);
+	int r = need_name(&m[NODE], "name", h->node, sizeof(h->node), e);
 
-	r = need(r, &found, "node", e);
-	if (r < 0)
-		return r;
-	if (!name_valid(node))
-		return err_set(e, -EINVAL, "\"node\" is not a valid name");
-	r = json_get_string(o, "boot_id", sizeof(h->boot_id) - 1, &boot_id, &found, e);
-	r = need(r, &found, "boot_id", e);
-	if (r < 0)
-		return r;
-	if (!name_valid(boot_id))
-		return err_set(e, -EINVAL, "\"boot_id\" is not a valid identifier");
-	text_copy(h->node, sizeof(h->node), node);
-	text_copy(h->boot_id, sizeof(h->boot_id), boot_id);
-	r = json_get_u64(o, "seq", 0, INT64_MAX, &h->seq, &found, e);
-	r = need(r, &found, "seq", e);
 	if (r == 0)
-		r = need(json_get_bool(o, "accepting", &h->accepting, &found, e), &found,
-			"accepting", e);
-	return r;
-}
-
-static int parse_window(struct json_object *o, struct heartbeat *h, struct err *e)
-{
-	struct json_object *window = NULL;
-	bool found = false;
-	int r = json_get_object(o, "window", &window, &found, e);
-
-	if (r == 0 && found)
-		r = get_u32(window, "samples", 1, SAMPLES_MAX, &h->window_samples, e);
-	if (r == 0 && found)
-		r = get_u32(window, "seconds", 0, SECONDS_MAX, &h->window_seconds, e);
-	return r;
-}
-
-static int parse_cpu(struct json_object *o, struct heartbeat *h, struct err *e)
-{
-	struct json_object *cpu = NULL;
-	bool found = false;
-	int r = json_get_object(o, "cpu", &cpu, &h->has_cpu, e);
-
-	if (r < 0 || !h->has_cpu)
-		return r;
-	r = get_percent(cpu, "busy_percent", &h->cpu_busy, &found, e);
-	r = need(r, &found, "busy_percent", e);
+		r = need_name(&m[BOOT_ID], "identifier", h->boot_id, sizeof(h->boot_id), e);
 	if (r == 0)
-		r = get_u32(cpu, "count", 1, CPU_COUNT_MAX, &h->cpu_count, e);
+		r = need_u64(&m[SEQ], 0, INT64_MAX, &h->seq, e);
+	if (r == 0)
+		r = need_bool(&m[ACCEPTING], &h->accepting, e);
 	return r;
 }
 
-static int parse_memory(struct json_object *o, struct heartbeat *h, struct err *e)
+static int parse_window(const struct json_member *m, struct heartbeat *h, struct err *e)
 {
-	struct json_object *memory = NULL;
-	bool found = false;
-	int r = json_get_object(o, "memory", &memory, &h->has_memory, e);
+	struct json_member in[] = {JSON_MEMBER("samples"), JSON_MEMBER("seconds")};
+	int r = json_member_object(m, e);
 
-	if (r < 0 || !h->has_memory)
+	if (r < 0 || !m->at)
 		return r;
-	r = json_get_u64(memory, "total_bytes", 1, INT64_MAX, &h->memory_total, &found, e);
-	r = need(r, &found, "total_bytes", e);
-	if (r < 0)
+	json_members_read(m->at, in, 2);
+	r = need_u32(&in[0], 1, SAMPLES_MAX, &h->window_samples, e);
+	return r < 0 ? r : need_u32(&in[1], 0, SECONDS_MAX, &h->window_seconds, e);
+}
+
+static int parse_cpu(const struct json_member *m, struct heartbeat *h, struct err *e)
+{
+	struct json_member in[] = {JSON_MEMBER("busy_percent"), JSON_MEMBER("count")};
+	int r = json_member_object(m, e);
+
+	if (r < 0 || !m->at)
 		return r;
-	r = json_get_u64(memory, "available_bytes", 0, INT64_MAX, &h->memory_available, &found, e);
-	r = need(r, &found, "available_bytes", e);
+	h->has_cpu = true;
+	json_members_read(m->at, in, 2);
+	r = get_percent(&in[0], &h->cpu_busy, e);
+	if (r == 0)
+		r = json_member_need(&in[0], e);
+	return r < 0 ? r : need_u32(&in[1], 1, CPU_COUNT_MAX, &h->cpu_count, e);
+}
+
+static int parse_memory(const struct json_member *m, struct heartbeat *h, struct err *e)
+{
+	struct json_member in[] = {JSON_MEMBER("total_bytes"), JSON_MEMBER("available_bytes")};
+	int r = json_member_object(m, e);
+
+	if (r < 0 || !m->at)
+		return r;
+	h->has_memory = true;
+	json_members_read(m->at, in, 2);
+	r = need_u64(&in[0], 1, INT64_MAX, &h->memory_total, e);
+	if (r == 0)
+		r = need_u64(&in[1], 0, INT64_MAX, &h->memory_available, e);
 	if (r == 0 && h->memory_available > h->memory_total)
 		return err_set(e, -EINVAL, "\"available_bytes\" is more than \"total_bytes\"");
 	return r;
 }
 
-static int parse_metrics(struct json_object *o, struct heartbeat *h, struct err *e)
+static int parse_metrics(const struct json_member *m, struct heartbeat *h, struct err *e)
 {
-	int r = parse_window(o, h, e);
+	int r = parse_window(&m[WINDOW], h, e);
 
 	if (r == 0)
-		r = parse_cpu(o, h, e);
+		r = parse_cpu(&m[CPU], h, e);
 	if (r == 0)
-		r = parse_memory(o, h, e);
+		r = parse_memory(&m[MEMORY], h, e);
 	if (r == 0)
-		r = get_percent(o, "custom_load", &h->custom_load, &h->has_custom_load, e);
+		r = get_percent(&m[CUSTOM_LOAD], &h->custom_load, e);
+	h->has_custom_load = m[CUSTOM_LOAD].at != NULL;
 	return r;
 }
 
-/* Those that are no user names are left out, as bad sessions are. */
-static int parse_logins(struct json_object *o, struct heartbeat *h, struct err *e)
+/* RESULT is what reading the array gave, if it is one. */
+static int judge_sessions(
+	const struct json_member *m, int result, struct heartbeat *h, struct err *e)
 {
-	struct json_object *list = NULL;
-	bool found = false;
-	size_t n;
-	int r = json_get_array(o, "logins", SIZE_MAX, &list, &found, e);
+	int r = need_bool(&m[COMPLETE], &h->sessions_complete, e);
 
-	if (r < 0 || !found)
+	if (r == 0)
+		r = json_member_array(&m[SESSIONS], e);
+	if (r < 0)
 		return r;
-	n = json_object_array_length(list);
+	if (!m[SESSIONS].at)
+		h->sessions_complete = false;
+	if (result == -E2BIG)
+		return err_set(e, result, "\"sessions\" has more than %d items", LIMIT_SESSIONS);
+	return result < 0 ? err_errno(e, result, "could not read \"sessions\"") : 0;
+}
+
+static size_t count_items(char *at)
+{
+	size_t n = 0;
+
+	for (at++; json_slice_next(&at); n++)
+		json_slice_skip(&at);
+	return n;
+}
+
+/* Those that are no user names are left out, as bad sessions are. */
+static int parse_logins(const struct json_member *m, struct heartbeat *h, struct err *e)
+{
+	int r = json_member_array(m, e);
+	size_t n, len;
+	char *p;
+
+	if (r < 0 || !m->at)
+		return r;
+	n = count_items(m->at);
 	if (n > LIMIT_LOGINS)
 		return err_set(e, -E2BIG, "\"logins\" has more than %d items", LIMIT_LOGINS);
 	if (n == 0)
@@ -161,83 +229,80 @@ static int parse_logins(struct json_object *o, struct heartbeat *h, struct err *
 	h->logins = calloc(n, sizeof(*h->logins));
 	if (!h->logins)
 		return err_errno(e, -ENOMEM, "could not read \"logins\"");
-	for (size_t i = 0; i < n; i++) {
-		struct json_object *item = json_object_array_get_idx(list, i);
+	for (p = m->at + 1; json_slice_next(&p);) {
+		if (*p == '"') {
+			const char *user = json_slice_string(&p, &len);
 
-		if (json_object_is_type(item, json_type_string) &&
-			user_name_check(json_object_get_string(item),
-				(size_t)json_object_get_string_len(item), NULL) == 0)
-			h->logins[h->login_count++] = json_object_get_string(item);
+			if (user_name_check(user, len, NULL) == 0)
+				h->logins[h->login_count++] = user;
+		} else {
+			json_slice_skip(&p);
+		}
 	}
 	return 0;
 }
 
-static void free_strings(struct json_object *o, void *strings)
+static int parse_version(const struct json_member *m, struct heartbeat *h, struct err *e)
 {
-	free(strings);
-}
+	const char *version = NULL;
+	int r = json_member_string(m, sizeof(h->agent_version) - 1, &version, e);
 
-/* HOLE is where the array lies in DATA, if it is an array. */
-static int parse_sessions(struct json_object *o, const char *data, const struct json_hole *hole,
-	struct heartbeat *h, struct err *e)
-{
-	struct json_object *list = NULL;
-	char *strings = NULL;
-	bool found = false;
-	int r;
-
-	if (hole->len) {
-		r = heartbeat_parse_sessions(data + hole->at, hole->len, h, &strings, e);
-		json_object_set_userdata(o, strings, free_strings);
-		return r;
-	}
-	r = json_get_array(o, "sessions", SIZE_MAX, &list, &found, e);
-	if (r == 0 && !found)
-		h->sessions_complete = false;
+	if (version)
+		text_copy(h->agent_version, sizeof(h->agent_version), version);
 	return r;
 }
 
-static int parse_complete(struct json_object *o, struct heartbeat *h, struct err *e)
+/* Finds the members, and reads the sessions where they are met. */
+static int find_members(char *p, struct json_member *m, struct heartbeat *h)
 {
-	bool found = false;
-	int r = json_get_bool(o, "sessions_complete", &h->sessions_complete, &found, e);
+	struct json_member *met;
+	int r = 0;
 
-	return need(r, &found, "sessions_complete", e);
+	p++; /* the brace */
+	while (json_member_next(&p, m, MEMBERS, &met)) {
+		if (met == &m[SESSIONS] && *p == '[')
+			r = heartbeat_parse_sessions(&p, h);
+		else
+			json_slice_skip(&p);
+	}
+	return r;
 }
 
-static int parse_rest(struct json_object *o, struct heartbeat *h, struct err *e)
+static int parse_object(struct heartbeat *h, struct err *e)
 {
-	const char *version = NULL;
-	int r = parse_logins(o, h, e);
+	char *p = h->text + strspn(h->text, " \t\r\n");
+	struct json_member m[MEMBERS];
+	int r, result;
 
+	if (*p != '{')
+		return err_set(e, -EINVAL, "the JSON value is not an object");
+	memcpy(m, known, sizeof(m));
+	result = find_members(p, m, h);
+	r = parse_identity(m, h, e);
 	if (r == 0)
-		r = json_get_string(
-			o, "agent_version", sizeof(h->agent_version) - 1, &version, NULL, e);
-	if (r == 0 && version)
-		text_copy(h->agent_version, sizeof(h->agent_version), version);
+		r = parse_metrics(m, h, e);
+	if (r == 0)
+		r = judge_sessions(m, result, h, e);
+	if (r == 0)
+		r = parse_logins(&m[LOGINS], h, e);
+	if (r == 0)
+		r = parse_version(&m[VERSION], h, e);
 	return r;
 }
 
 int heartbeat_parse(const char *data, size_t len, struct heartbeat *ret, struct err *e)
 {
 	struct heartbeat h = {0};
-	struct json_hole hole = {0};
-	int r = json_scan_hole(data, len, "sessions", &hole, e);
+	int r = json_scan(data, len, e);
 
-	if (r == 0)
-		r = json_build(data, len, &hole, &h.owner, e);
-	if (r == 0 && !json_object_is_type(h.owner, json_type_object))
-		r = err_set(e, -EINVAL, "the JSON value is not an object");
-	if (r == 0)
-		r = parse_identity(h.owner, &h, e);
-	if (r == 0)
-		r = parse_metrics(h.owner, &h, e);
-	if (r == 0)
-		r = parse_complete(h.owner, &h, e);
-	if (r == 0)
-		r = parse_sessions(h.owner, data, &hole, &h, e);
-	if (r == 0)
-		r = parse_rest(h.owner, &h, e);
+	if (r < 0)
+		return r;
+	h.text = malloc(len + 1);
+	if (!h.text)
+		return err_errno(e, -ENOMEM, "could not read the heartbeat");
+	memcpy(h.text, data, len);
+	h.text[len] = '\0';
+	r = parse_object(&h, e);
 	if (r < 0) {
 		heartbeat_deinit(&h);
 		return r;
@@ -250,8 +315,7 @@ void heartbeat_deinit(struct heartbeat *h)
 {
 	free(h->sessions);
 	free(h->logins);
-	if (h->owner)
-		json_object_put(h->owner);
+	free(h->text);
 	*h = (struct heartbeat){0};
 }
 

@@ -39,13 +39,13 @@ struct heartbeat {
 	bool has_custom_load;
 	uint32_t custom_load; /* hundredths of a percent */
 	bool sessions_complete;
-	struct heartbeat_session *sessions; /* owned array; strings belong to `owner` */
+	struct heartbeat_session *sessions; /* owned array; strings lie in `text` */
 	size_t session_count;
 	size_t sessions_dropped; /* bad entries left out by the parser */
 	const char **logins;     /* who logged in since the last acknowledged push */
 	size_t login_count;
 	char agent_version[LIMIT_VERSION_SIZE];
-	struct json_object *owner; /* holds the strings after parsing; NULL when built by the agent */
+	char *text; /* holds the strings after parsing; NULL when built by the agent */
 };
 
 /* Parses and checks. A message without "sessions" comes out with sessions_complete false. 0; -EINVAL

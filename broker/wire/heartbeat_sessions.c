@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: ISC */
 /*
- * The hottest part of a heartbeat. The array is copied once and read in place; its strings stay in
- * the copy. Repeated ids are found pair by pair while there are few, by sorting when there are
- * many.
+ * The hottest part of a heartbeat: one walk over the array, nothing is looked at twice. An agent
+ * lists sessions in the order of their ids, which shows that none comes twice; where it does not,
+ * repeated ids are found pair by pair while there are few, by sorting when there are many.
  */
 #include "wire/heartbeat_sessions.h"
 
@@ -50,46 +50,78 @@ struct draft {
 	bool has_state, bad;
 };
 
-/* A member whose value is a string. */
-static void take_string(struct draft *d, const char *key, const char *s, size_t len)
+static bool is(const char *key, const char *name, size_t len)
 {
-	if (strcmp(key, "id") == 0) {
-		d->bad = d->bad || !id_valid(s, len);
-		d->session.id = s;
-	} else if (strcmp(key, "user") == 0) {
-		d->bad = d->bad || user_name_check(s, len, NULL) < 0;
-		d->session.user = s;
-	} else if (strcmp(key, "state") == 0) {
-		d->has_state = true;
-		d->session.active = strcmp(s, "active") == 0;
-		d->bad = d->bad || (!d->session.active && strcmp(s, "disconnected") != 0);
-	} else if (strcmp(key, "client") == 0) {
-		d->session.client = client_text(s, len);
+	return memcmp(key, name, len) == 0;
+}
+
+static void take_state(struct draft *d, const char *s, size_t len)
+{
+	d->has_state = true;
+	d->session.active = len == 6 && is(s, "active", len);
+	if (!d->session.active && (len != 12 || !is(s, "disconnected", len)))
+		d->bad = true;
+}
+
+/* A member whose value is a string. Others are not asked for. */
+static void take_string(struct draft *d, const char *key, size_t key_len, const char *s, size_t len)
+{
+	switch (key_len) {
+	case 2:
+		if (is(key, "id", 2)) {
+			d->bad = d->bad || !id_valid(s, len);
+			d->session.id = s;
+		}
+		break;
+	case 4:
+		if (is(key, "user", 4)) {
+			d->bad = d->bad || user_name_check(s, len, NULL) < 0;
+			d->session.user = s;
+		}
+		break;
+	case 5:
+		if (is(key, "state", 5))
+			take_state(d, s, len);
+		break;
+	case 6:
+		if (is(key, "client", 6))
+			d->session.client = client_text(s, len);
+		break;
+	default:
+		break;
 	}
+}
+
+/* What is no integer, negative or beyond 64 bits is unknown. */
+static int64_t since(const char *p)
+{
+	uint64_t value;
+	bool negative;
+
+	if (!json_slice_integer(p, &value, &negative) || negative || value > INT64_MAX)
+		return 0;
+	return (int64_t)value;
 }
 
 /* *P is behind the brace of a session. The cursor always ends behind it, whatever it holds. */
 static bool parse_session(char **p, struct heartbeat_session *ret)
 {
 	struct draft d = {.session.client = ""};
-	size_t len;
+	size_t len, value_len;
 
 	while (json_slice_next(p)) {
 		const char *key = json_slice_key(p, &len);
 
 		if (**p == '"') {
-			const char *value = json_slice_string(p, &len);
+			const char *value = json_slice_string(p, &value_len);
 
-			take_string(&d, key, value, len);
-		} else if (strcmp(key, "since") == 0 &&
-			   (**p == '-' || (**p >= '0' && **p <= '9'))) {
-			d.session.since_ms = json_slice_integer(p);
-		} else {
-			json_slice_skip(p);
+			take_string(&d, key, len, value, value_len);
+			continue;
 		}
+		if (len == 5 && is(key, "since", 5) && (**p == '-' || (**p >= '0' && **p <= '9')))
+			d.session.since_ms = since(*p);
+		json_slice_skip(p);
 	}
-	if (d.session.since_ms < 0)
-		d.session.since_ms = 0;
 	*ret = d.session;
 	return !d.bad && d.session.id && d.session.user && d.has_state;
 }
@@ -182,43 +214,44 @@ static int grow(struct heartbeat *h, size_t *cap)
 	return 0;
 }
 
-static int read_all(char *p, struct heartbeat *h)
+/* One item of the array. */
+static int read_item(char **p, struct heartbeat *h, size_t *cap, bool *sorted)
 {
-	size_t cap = 0;
+	struct heartbeat_session *s;
 
-	p++; /* the bracket */
-	while (json_slice_next(&p)) {
-		if (h->session_count + h->sessions_dropped == LIMIT_SESSIONS)
-			return -E2BIG;
-		if (h->session_count == cap && grow(h, &cap) < 0)
-			return -ENOMEM;
-		if (*p != '{') {
-			json_slice_skip(&p);
-			h->sessions_dropped++;
-			continue;
-		}
-		p++;
-		if (parse_session(&p, &h->sessions[h->session_count]))
-			h->session_count++;
-		else
-			h->sessions_dropped++;
+	if (h->session_count + h->sessions_dropped == LIMIT_SESSIONS)
+		return -E2BIG;
+	if (h->session_count == *cap && grow(h, cap) < 0)
+		return -ENOMEM;
+	s = &h->sessions[h->session_count];
+	if (**p != '{') {
+		json_slice_skip(p);
+		h->sessions_dropped++;
+		return 0;
 	}
-	return drop_repeated(h);
+	(*p)++;
+	if (!parse_session(p, s)) {
+		h->sessions_dropped++;
+		return 0;
+	}
+	if (h->session_count > 0 && strcmp(s[-1].id, s->id) >= 0)
+		*sorted = false;
+	h->session_count++;
+	return 0;
 }
 
-int heartbeat_parse_sessions(
-	const char *json, size_t len, struct heartbeat *h, char **ret_strings, struct err *e)
+int heartbeat_parse_sessions(char **p, struct heartbeat *h)
 {
-	char *copy = malloc(len + 1);
-	int r = -ENOMEM;
+	bool sorted = true;
+	size_t cap = 0;
+	int r = 0;
 
-	*ret_strings = copy;
-	if (copy) {
-		memcpy(copy, json, len);
-		copy[len] = '\0';
-		r = read_all(copy, h);
+	(*p)++; /* the bracket */
+	while (json_slice_next(p)) {
+		if (r == 0)
+			r = read_item(p, h, &cap, &sorted);
+		if (r < 0)
+			json_slice_skip(p);
 	}
-	if (r == -E2BIG)
-		return err_set(e, r, "\"sessions\" has more than %d items", LIMIT_SESSIONS);
-	return r < 0 ? err_errno(e, r, "could not read \"sessions\"") : 0;
+	return r < 0 || sorted ? r : drop_repeated(h);
 }

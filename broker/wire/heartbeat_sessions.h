@@ -4,8 +4,6 @@
 
 #include "wire/heartbeat.h"
 
-/* Reads the array in LEN bytes of scanned JSON into sessions, session_count and sessions_dropped of
- * H. *RET_STRINGS holds what the sessions point to (caller: free), also after a failure. 0, -E2BIG,
- * -ENOMEM. */
-int heartbeat_parse_sessions(
-	const char *json, size_t len, struct heartbeat *h, char **ret_strings, struct err *e);
+/* Reads the array at the cursor, which moves behind it whatever happens, into sessions,
+ * session_count and sessions_dropped of H; strings stay where they are. 0, -E2BIG, -ENOMEM. */
+int heartbeat_parse_sessions(char **p, struct heartbeat *h);

@@ -10,7 +10,6 @@
 #include <string.h>
 
 #include "base/text.h"
-#include "wire/json_scan.h"
 #include "wire/limits.h"
 
 static void tokener_freep(struct json_tokener **t)
@@ -19,20 +18,11 @@ static void tokener_freep(struct json_tokener **t)
 		json_tokener_free(*t);
 }
 
-/* Feeds LEN bytes; NULL and "continue" as long as the value is not whole. */
-static enum json_tokener_error feed(
-	struct json_tokener *t, const char *data, size_t len, struct json_object **ret)
-{
-	*ret = json_tokener_parse_ex(t, data, (int)len);
-	return json_tokener_get_error(t);
-}
-
-int json_build(const char *data, size_t len, const struct json_hole *hole, struct json_object **ret,
-	struct err *e)
+/* json-c's tree of a text that was scanned. */
+static int build(const char *data, size_t len, struct json_object **ret, struct err *e)
 {
 	CLEANUP(tokener_freep) struct json_tokener *t = NULL;
-	struct json_object *o = NULL;
-	enum json_tokener_error reason;
+	struct json_object *o;
 
 	/* One level for the scalar inside the deepest container, one because json-c counts from
 	 * one. */
@@ -41,20 +31,13 @@ int json_build(const char *data, size_t len, const struct json_hole *hole, struc
 		return err_errno(e, -ENOMEM, "could not read JSON");
 	/* Not JSON_TOKENER_STRICT: json_scan has refused all that it would, and that of json-c 0.18
 	 * takes bytes above 127 for control characters. */
-	if (hole && hole->len) {
-		size_t end = hole->at + hole->len - 1;
-
-		reason = feed(t, data, hole->at + 1, &o);
-		if (reason == json_tokener_continue)
-			reason = feed(t, data + end, len - end, &o);
-	} else {
-		reason = feed(t, data, len, &o);
-		/* A number that ends with the text: only the NUL tells json-c that it is whole. */
-		if (reason == json_tokener_continue)
-			reason = feed(t, "", 1, &o);
-	}
-	if (reason != json_tokener_success)
-		return err_set(e, -EINVAL, "invalid JSON: %s", json_tokener_error_desc(reason));
+	o = json_tokener_parse_ex(t, data, (int)len);
+	/* A number that ends with the text: only the NUL tells json-c that it is whole. */
+	if (json_tokener_get_error(t) == json_tokener_continue)
+		o = json_tokener_parse_ex(t, "", 1);
+	if (json_tokener_get_error(t) != json_tokener_success)
+		return err_set(e, -EINVAL, "invalid JSON: %s",
+			json_tokener_error_desc(json_tokener_get_error(t)));
 	*ret = o;
 	return 0;
 }
@@ -63,7 +46,7 @@ int json_parse(const char *data, size_t len, struct json_object **ret, struct er
 {
 	int r = json_scan(data, len, e);
 
-	return r < 0 ? r : json_build(data, len, NULL, ret, e);
+	return r < 0 ? r : build(data, len, ret, e);
 }
 
 int json_parse_object(const char *data, size_t len, struct json_object **ret, struct err *e)
@@ -77,6 +60,27 @@ int json_parse_object(const char *data, size_t len, struct json_object **ret, st
 		return err_set(e, -EINVAL, "the JSON value is not an object");
 	*ret = STEAL(o);
 	return 0;
+}
+
+int json_wrong_type(const char *key, const char *wanted, struct err *e)
+{
+	return err_set(e, -EINVAL, "\"%s\" must be %s", key, wanted);
+}
+
+int json_too_long(const char *key, size_t max_bytes, struct err *e)
+{
+	return err_set(e, -EINVAL, "\"%s\" is longer than %zu bytes", key, max_bytes);
+}
+
+int json_out_of_range(const char *key, uint64_t min, uint64_t max, struct err *e)
+{
+	return err_set(e, -EINVAL, "\"%s\" must be within %llu and %llu", key,
+		(unsigned long long)min, (unsigned long long)max);
+}
+
+int json_out_of_bounds(const char *key, double min, double max, struct err *e)
+{
+	return err_set(e, -EINVAL, "\"%s\" must be within %g and %g", key, min, max);
 }
 
 /* The member KEY, or NULL when it is absent or null; *RET_FOUND says which. */
@@ -98,9 +102,9 @@ int json_get_string(struct json_object *o, const char *key, size_t max_bytes, co
 	if (!v)
 		return 0;
 	if (!json_object_is_type(v, json_type_string))
-		return err_set(e, -EINVAL, "\"%s\" must be a string", key);
+		return json_wrong_type(key, "a string", e);
 	if ((size_t)json_object_get_string_len(v) > max_bytes)
-		return err_set(e, -EINVAL, "\"%s\" is longer than %zu bytes", key, max_bytes);
+		return json_too_long(key, max_bytes, e);
 	*ret = json_object_get_string(v);
 	return 0;
 }
@@ -112,7 +116,7 @@ int json_get_bool(struct json_object *o, const char *key, bool *ret, bool *ret_f
 	if (!v)
 		return 0;
 	if (!json_object_is_type(v, json_type_boolean))
-		return err_set(e, -EINVAL, "\"%s\" must be true or false", key);
+		return json_wrong_type(key, "true or false", e);
 	*ret = json_object_get_boolean(v);
 	return 0;
 }
@@ -126,12 +130,11 @@ int json_get_u64(struct json_object *o, const char *key, uint64_t min, uint64_t 
 	if (!v)
 		return 0;
 	if (!json_object_is_type(v, json_type_int))
-		return err_set(e, -EINVAL, "\"%s\" must be an integer", key);
+		return json_wrong_type(key, "an integer", e);
 	value = json_object_get_uint64(v);
 	/* json-c turns a negative number into 0, and caps the signed reading of a large one. */
 	if (json_object_get_int64(v) < 0 || value < min || value > max)
-		return err_set(e, -EINVAL, "\"%s\" must be within %llu and %llu", key,
-			(unsigned long long)min, (unsigned long long)max);
+		return json_out_of_range(key, min, max, e);
 	*ret = value;
 	return 0;
 }
@@ -145,10 +148,10 @@ int json_get_number(struct json_object *o, const char *key, double min, double m
 	if (!v)
 		return 0;
 	if (!json_object_is_type(v, json_type_double) && !json_object_is_type(v, json_type_int))
-		return err_set(e, -EINVAL, "\"%s\" must be a number", key);
+		return json_wrong_type(key, "a number", e);
 	value = json_object_get_double(v);
 	if (!isfinite(value) || value < min || value > max)
-		return err_set(e, -EINVAL, "\"%s\" must be within %g and %g", key, min, max);
+		return json_out_of_bounds(key, min, max, e);
 	*ret = value;
 	return 0;
 }
@@ -161,7 +164,7 @@ int json_get_array(struct json_object *o, const char *key, size_t max_items,
 	if (!v)
 		return 0;
 	if (!json_object_is_type(v, json_type_array))
-		return err_set(e, -EINVAL, "\"%s\" must be an array", key);
+		return json_wrong_type(key, "an array", e);
 	if (json_object_array_length(v) > max_items)
 		return err_set(e, -EINVAL, "\"%s\" has more than %zu items", key, max_items);
 	*ret = v;
@@ -176,7 +179,7 @@ int json_get_object(struct json_object *o, const char *key, struct json_object *
 	if (!v)
 		return 0;
 	if (!json_object_is_type(v, json_type_object))
-		return err_set(e, -EINVAL, "\"%s\" must be an object", key);
+		return json_wrong_type(key, "an object", e);
 	*ret = v;
 	return 0;
 }

@@ -50,6 +50,12 @@ int json_get_array(struct json_object *o, const char *key, size_t max_items, str
 int json_get_object(struct json_object *o, const char *key, struct json_object **ret, bool *ret_found,
 	struct err *e);
 
+/* What those say; -EINVAL all. For other readers of members. */
+int json_wrong_type(const char *key, const char *wanted, struct err *e);
+int json_too_long(const char *key, size_t max_bytes, struct err *e);
+int json_out_of_range(const char *key, uint64_t min, uint64_t max, struct err *e);
+int json_out_of_bounds(const char *key, double min, double max, struct err *e);
+
 /* Writing without json-c, for hot paths: a quoted, escaped string; NULL becomes null. */
 void json_add_string(struct buf *b, const char *s);
 /* "key":  with a comma before it unless the text so far ends in '{' or '['. KEY needs no escape. */

@@ -223,21 +223,6 @@ int json_key_compare(const char *data, const struct json_key *a, const struct js
 	return r;
 }
 
-bool json_key_is(const char *data, const struct json_key *k, const char *text)
-{
-	struct decoder d;
-
-	if (k->len != strlen(text))
-		return false;
-	if (!k->escaped)
-		return memcmp(data + k->at, text, k->len) == 0;
-	d = decode_key(data, k);
-	for (uint32_t i = 0; i < k->len; i++)
-		if (decode_next(&d) != (unsigned char)text[i])
-			return false;
-	return true;
-}
-
 /* Plain bytes at P, eight at a time: a byte's top bit in the sum of the tests says that it is not
  * plain. Only the lowest such bit is exact, and that one is wanted. */
 static const char *skip_plain(const char *p, const char *end)
@@ -326,38 +311,39 @@ static bool integer_fits(const char *p, size_t len)
 	return !negative || v <= (uint64_t)INT64_MAX + 1;
 }
 
-/* The exponent in LEFT bytes behind the 'e', cut at EXPONENT_MAX. */
-static long read_exponent(const char *p, size_t left)
+/* The exponent behind an 'e', cut at EXPONENT_MAX. */
+static long read_exponent(const char *p, const char *end)
 {
-	bool negative = left > 0 && *p == '-';
+	bool negative = p < end && *p == '-';
 	long v = 0;
 
-	for (size_t i = negative || (left > 0 && *p == '+'); i < left; i++)
+	for (p += negative || (p < end && *p == '+'); p < end && *p >= '0' && *p <= '9'; p++)
 		if (v < EXPONENT_MAX)
-			v = v * 10 + (p[i] - '0');
+			v = v * 10 + (*p - '0');
 	return negative ? -v : v;
 }
 
-/* Whether LEN bytes of a number with an exponent are finite as a double. The decimal point is moved
- * into the exponent, so that no locale has a say. */
-static bool number_finite(const char *p, size_t len)
+double json_lex_double(const char *p, const char *end)
 {
 	char text[NUMBER_MAX_BYTES + 16];
-	size_t n = 0, i = 0;
-	long fraction = 0;
+	long exponent = 0;
 	bool point = false;
+	size_t n = 0;
 
-	for (; p[i] != 'e' && p[i] != 'E'; i++) {
-		if (p[i] == '.') {
+	for (; p < end && n < NUMBER_MAX_BYTES; p++) {
+		if (*p == '.') {
 			point = true;
-			continue;
+		} else if (*p == '-' || (*p >= '0' && *p <= '9')) {
+			text[n++] = *p;
+			exponent -= point;
+		} else {
+			break;
 		}
-		text[n++] = p[i];
-		fraction += point;
 	}
-	snprintf(text + n, sizeof(text) - n, "e%ld",
-		read_exponent(p + i + 1, len - i - 1) - fraction);
-	return isfinite(strtod(text, NULL));
+	if (p < end && (*p == 'e' || *p == 'E'))
+		exponent += read_exponent(p + 1, end);
+	snprintf(text + n, sizeof(text) - n, "e%ld", exponent);
+	return strtod(text, NULL);
 }
 
 static bool check_number(struct json_lex *l, const char *start, bool integer, bool exponent)
@@ -371,7 +357,7 @@ static bool check_number(struct json_lex *l, const char *start, bool integer, bo
 		return json_lex_fail(l, "a number has too many digits");
 	if (integer && !integer_fits(start, len))
 		return json_lex_fail(l, "an integer is beyond 64 bits");
-	if (exponent && !number_finite(start, len))
+	if (exponent && !isfinite(json_lex_double(start, l->p)))
 		return json_lex_fail(l, "a number is not finite");
 	return true;
 }

@@ -32,14 +32,15 @@ bool json_lex_string(struct json_lex *l, struct json_key *ret);
 bool json_lex_number(struct json_lex *l);
 bool json_lex_word(struct json_lex *l, const char *word);
 
+/* The value of the well-formed number between P and END, which may lie behind it. The decimal point
+ * is moved into the exponent, so that no locale has a say. Infinite if it is too large. */
+double json_lex_double(const char *p, const char *end);
+
 /* Decodes the escapes of LEN well-formed bytes in place; the new length. */
 size_t json_lex_unescape(char *s, size_t len);
 
 /* An order of keys in which equal strings, however escaped, are equal. */
 int json_key_compare(const char *data, const struct json_key *a, const struct json_key *b);
-
-/* Whether a key decodes to TEXT. */
-bool json_key_is(const char *data, const struct json_key *k, const char *text);
 
 static inline void json_lex_space(struct json_lex *l)
 {

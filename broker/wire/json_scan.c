@@ -8,13 +8,12 @@
  * begins inside the scanner and moves to the heap for documents with many keys; LIMIT_JSON_VALUES
  * bounds it.
  */
-#include "wire/json_scan.h"
+#include "wire/json.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "wire/json.h"
 #include "wire/json_lex.h"
 #include "wire/limits.h"
 
@@ -31,8 +30,6 @@ struct scanner {
 	unsigned values, depth;
 	bool no_memory;
 	struct level level[LIMIT_JSON_DEPTH];
-	const char *hole_key; /* of the array to find; NULL = none */
-	struct json_hole hole;
 	struct json_key *keys; /* inline_keys or on the heap */
 	size_t key_count, key_cap;
 	struct json_key inline_keys[KEYS_INLINE];
@@ -114,20 +111,6 @@ static bool scan_key(struct scanner *s)
 	return true;
 }
 
-/* Whether the key read last is the one of the array to find. */
-static bool at_hole(const struct scanner *s)
-{
-	return s->hole_key && s->depth == 1 && s->level[0].object &&
-	       json_key_is(s->lex.data, &s->keys[s->key_count - 1], s->hole_key);
-}
-
-/* P is behind a container that closed: perhaps the array to find. */
-static void close_hole(struct scanner *s)
-{
-	if (s->hole.at && !s->hole.len && s->depth == 1)
-		s->hole.len = (size_t)(s->lex.p - s->lex.data) - s->hole.at;
-}
-
 /* P is behind '[' or '{'. *RET_EMPTY: the container closed at once, else the next thing is a value.
  */
 static bool open_container(struct scanner *s, bool object, bool *ret_empty)
@@ -136,13 +119,10 @@ static bool open_container(struct scanner *s, bool object, bool *ret_empty)
 
 	if (s->depth == LIMIT_JSON_DEPTH)
 		return fail_at(s, l->p - 1, "nested too deeply");
-	if (!object && at_hole(s))
-		s->hole.at = (size_t)(l->p - 1 - l->data);
 	json_lex_space(l);
 	*ret_empty = l->p < l->end && *l->p == (object ? '}' : ']');
 	if (*ret_empty) {
 		l->p++;
-		close_hole(s);
 		return true;
 	}
 	s->level[s->depth++] = (struct level){.object = object, .first_key = s->key_count};
@@ -208,7 +188,6 @@ static bool scan_after_value(struct scanner *s, bool *ret_more)
 			return false;
 		s->key_count = top->first_key;
 		s->depth--;
-		close_hole(s);
 	}
 }
 
@@ -258,8 +237,7 @@ static int describe(const struct scanner *s, struct err *e)
 	return err_set(e, -EINVAL, "invalid JSON at byte %zu: %s", at, s->lex.wrong);
 }
 
-int json_scan_hole(
-	const char *data, size_t len, const char *key, struct json_hole *ret, struct err *e)
+int json_scan(const char *data, size_t len, struct err *e)
 {
 	struct scanner s;
 	int r = 0;
@@ -269,8 +247,6 @@ int json_scan_hole(
 	s.lex = (struct json_lex){.data = data, .p = data, .end = data + len};
 	s.values = s.depth = 0;
 	s.no_memory = false;
-	s.hole_key = key;
-	s.hole = (struct json_hole){0};
 	s.key_count = 0;
 	s.key_cap = KEYS_INLINE;
 	s.keys = s.inline_keys; /* left uninitialised: written before it is read */
@@ -278,14 +254,5 @@ int json_scan_hole(
 		r = describe(&s, e);
 	if (s.keys != s.inline_keys)
 		free(s.keys);
-	if (r == 0)
-		*ret = s.hole;
 	return r;
-}
-
-int json_scan(const char *data, size_t len, struct err *e)
-{
-	struct json_hole hole;
-
-	return json_scan_hole(data, len, NULL, &hole, e);
 }

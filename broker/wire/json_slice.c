@@ -2,8 +2,6 @@
 /* Every loop ends because the text is one whole JSON value, as the scanner has seen. */
 #include "wire/json_slice.h"
 
-#include <errno.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "wire/json_lex.h"
@@ -59,17 +57,44 @@ const char *json_slice_key(char **p, size_t *ret_len)
 	return key;
 }
 
-int64_t json_slice_integer(char **p)
+bool json_slice_integer(const char *p, uint64_t *ret_value, bool *ret_negative)
 {
-	char *end;
-	long long v;
+	bool negative = *p == '-';
+	uint64_t v = 0;
 
-	errno = 0;
-	v = strtoll(*p, &end, 10);
-	if (errno || *end == '.' || *end == 'e' || *end == 'E')
-		v = 0;
-	json_slice_skip(p);
-	return v;
+	for (p += negative; *p >= '0' && *p <= '9'; p++)
+		v = v * 10 + (uint64_t)(*p - '0');
+	if (*p == '.' || *p == 'e' || *p == 'E')
+		return false;
+	*ret_value = v;
+	*ret_negative = negative;
+	return true;
+}
+
+/* Fifteen digits are exact as a double, and so is a power of ten up to 10^22: their quotient is
+ * rounded once, as it should be. Anything longer is rare. */
+double json_slice_number(const char *p)
+{
+	static const double powers[] = {1e0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10,
+		1e11, 1e12, 1e13, 1e14, 1e15};
+	const char *start = p;
+	bool negative = *p == '-';
+	unsigned digits = 0, fraction = 0;
+	uint64_t v = 0;
+	double d;
+
+	for (p += negative; (*p >= '0' && *p <= '9') || *p == '.'; p++) {
+		if (*p == '.') {
+			fraction = digits + 1;
+			continue;
+		}
+		v = v * 10 + (uint64_t)(*p - '0');
+		digits++;
+	}
+	if (digits > 15 || *p == 'e' || *p == 'E')
+		return json_lex_double(start, start + strlen(start));
+	d = (double)v / powers[fraction ? digits + 1 - fraction : 0];
+	return negative ? -d : d;
 }
 
 void json_slice_skip(char **p)

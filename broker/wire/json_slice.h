@@ -9,7 +9,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* All take the cursor at the first byte of a value (or of a key), and move it behind. */
+/* Those that take a cursor want it at the first byte of a value (or of a key), and move it behind.
+ */
 
 /* To the next item of the container that the cursor is in; false, and behind its end, if there is
  * none. */
@@ -18,6 +19,10 @@ bool json_slice_next(char **p);
 const char *json_slice_string(char **p, size_t *ret_len);
 /* A key and its colon: the cursor is then at the value. */
 const char *json_slice_key(char **p, size_t *ret_len);
-/* An integer; 0 when the number is not one, or beyond int64. */
-int64_t json_slice_integer(char **p);
 void json_slice_skip(char **p);
+
+/* The number at P. False: it is not written as an integer, or has a fraction or an exponent. The
+ * scanner has seen that it fits: VALUE is its magnitude, up to 2^64 - 1, or 2^63 if negative. */
+bool json_slice_integer(const char *p, uint64_t *ret_value, bool *ret_negative);
+/* The number at P, rounded as strtod does, in whatever locale. */
+double json_slice_number(const char *p);

@@ -27,7 +27,11 @@ static void world_init(struct world *w)
 
 static int look(struct world *w)
 {
-	return sessions_collect(&w->root, w->users, &w->options, &w->list, &w->e);
+	int r = sessions_collect(&w->root, w->users, &w->options, &w->list, &w->e);
+
+	for (size_t i = 1; i < w->list.count; i++)
+		ck_assert_str_lt(w->list.items[i - 1].id, w->list.items[i].id);
+	return r;
 }
 
 static void world_end(struct world *w)

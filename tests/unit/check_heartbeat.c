@@ -191,7 +191,7 @@ START_TEST(each_bad_heartbeat_is_told_why)
 
 	ck_assert_msg(parse(bad[_i].text, &h, &e) == -EINVAL, "accepted: %s", bad[_i].text);
 	ck_assert_msg(strstr(e.text, bad[_i].what) != NULL, "%s: %s", bad[_i].text, e.text);
-	ck_assert(h.seq == 42 && h.owner == NULL);
+	ck_assert(h.seq == 42 && h.text == NULL);
 }
 END_TEST
 

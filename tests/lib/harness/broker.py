@@ -54,9 +54,10 @@ class FakeNode:
         return self.beat(**{**what, "logins": []})
 
     def session(self, user, number=1, state="active", since=0):
-        """Adds a session to what the node reports from now on."""
+        """Adds a session to what the node reports from now on, in the order that an agent keeps."""
         self.sessions.append({"id": f"c{number}", "user": user, "state": state,
                               "since": since, "client": "192.0.2.7"})
+        self.sessions.sort(key=lambda s: s["id"])
         return self
 
     def state(self):
