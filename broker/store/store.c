@@ -17,6 +17,9 @@
 /* Segments on the wire; operations beyond wait here, and beyond OPERATIONS_MAX are refused. */
 #define IN_FLIGHT_MAX 16
 #define OPERATIONS_MAX 4096
+/* What is only the newest numbers of nodes waits that long for those of others: a farm whose
+ * heartbeats trickle in would else cost the database a commit each. */
+#define NUMBERS_WAIT_MS 500
 
 void store_kick(struct store *s)
 {
@@ -66,6 +69,13 @@ static void events_committed(struct store *s, size_t count)
 	s->stats.events_written += count;
 	if (count > 0 && s->on_events)
 		s->on_events(s->on_events_ctx);
+}
+
+/* Something waits that a batch should take. */
+static void queued(struct store *s)
+{
+	if (link_writes(s) && !batch_in_flight(s->batch))
+		store_kick(s);
 }
 
 /* ---- barriers ---- */
@@ -135,6 +145,7 @@ void store_barrier(struct store *s, int64_t timeout_ms, store_done *done, void *
 		return;
 	}
 	loop_timer_arm(b->timer, timeout_ms > 0 ? timeout_ms : 0);
+	queued(s);
 }
 
 /* ---- sending ---- */
@@ -181,6 +192,27 @@ static void send_operations(struct store *s)
 	}
 }
 
+/* Whether somebody waits for what is queued, or it has waited long enough. */
+static bool is_due(struct store *s)
+{
+	const struct queue *q = &s->queue;
+	int64_t left;
+
+	if (s->state != LINK_UP || q->session_count > 0 || q->event_count > 0 ||
+		!TAILQ_EMPTY(&s->barriers) || queue_empty(q))
+		return true;
+	left = queue_oldest_ms(q) + NUMBERS_WAIT_MS - clock_mono_ms();
+	if (left <= 0)
+		return true;
+	loop_timer_arm(s->numbers, left);
+	return false;
+}
+
+static void numbers_waited(void *ctx)
+{
+	store_kick(ctx);
+}
+
 static void kicked(evutil_socket_t fd, short what, void *arg)
 {
 	struct store *s = arg;
@@ -188,7 +220,7 @@ static void kicked(evutil_socket_t fd, short what, void *arg)
 	link_check(s);
 	if (link_writes(s)) {
 		if (!batch_in_flight(s->batch)) {
-			if (batch_is_empty(s->batch))
+			if (batch_is_empty(s->batch) && is_due(s))
 				batch_take(s->batch, &s->queue);
 			if (!batch_is_empty(s->batch))
 				batch_send(s->batch, s->pipeline);
@@ -337,16 +369,13 @@ void store_forget_session(struct store *s, uint32_t node_id, const char *id, con
 
 /* ---- the stream ---- */
 
-static void queued(struct store *s)
-{
-	if (link_writes(s) && !batch_in_flight(s->batch))
-		store_kick(s);
-}
-
 void store_touch_node(struct store *s, const struct node *node)
 {
+	bool first = queue_empty(&s->queue);
+
 	queue_node(&s->queue, node, clock_mono_ms());
-	queued(s);
+	if (first)
+		queued(s); /* else the kick or its timer is on its way */
 }
 
 void store_drop_node(struct store *s, const struct node *node)
@@ -438,7 +467,8 @@ static int set_up(struct store *s, const struct store_config *config, struct err
 	buf_deinit(&application);
 	s->dispatcher = strdup(config->dispatcher);
 	s->kick = event_new(s->base, -1, 0, kicked, s);
-	if (!s->application || !s->dispatcher || !s->kick)
+	s->numbers = loop_timer_new(s->base, numbers_waited, s);
+	if (!s->application || !s->dispatcher || !s->kick || !s->numbers)
 		return err_errno(e, -ENOMEM, "could not set up the store");
 	s->batch = batch_new(s->dispatcher, &batch_handler, s);
 	if (!s->batch || link_init(s, config) < 0)
@@ -494,6 +524,7 @@ void store_free(struct store *s)
 		tell_answers(s);
 		event_free(s->kick);
 	}
+	loop_timer_free(s->numbers);
 	batch_free(s->batch);
 	queue_deinit(&s->queue);
 	targets_deinit(&s->targets);

@@ -3,8 +3,9 @@
  * Everything PostgreSQL, without ever blocking the loop.
  *
  * One connection in pipeline mode writes: what queued while the last batch was under way is one
- * transaction (group commit), one batch in flight, no timer. Administrative changes are transactions of their
- * own in the same pipeline, each together with its event. A second connection reads (lists, events, loading).
+ * transaction (group commit), one batch in flight. Numbers of nodes alone, for which nobody waits, are gathered
+ * for half a second. Administrative changes are transactions of their own in the same pipeline, each together
+ * with its event. A second connection reads (lists, events, loading).
  * Names are resolved off the loop; every step has a deadline; reconnect with back-off and jitter, host by host;
  * a host that is not a writable primary is passed over. All SQL is prepared; none is built from input.
  *

@@ -63,6 +63,7 @@ struct store {
 	struct load *load;
 	struct loop_timer *retry;
 	struct event *kick;
+	struct loop_timer *numbers; /* until waiting numbers are due */
 
 	struct queue queue;
 	struct batch *batch;

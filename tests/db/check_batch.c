@@ -217,6 +217,42 @@ START_TEST(one_turn_is_one_batch)
 }
 END_TEST
 
+/* Nobody waits for numbers: they go with the next that somebody waits for, or by themselves. */
+START_TEST(numbers_wait_for_company)
+{
+	struct store_stats before, after;
+	bool together = false;
+	struct event ev;
+
+	for (int tries = 0; tries < 20 && !together; tries++) {
+		int64_t began = clock_mono_ms();
+
+		ck_assert_int_eq(world_flush(&w, 5000), 0);
+		store_stats(w.store, &before);
+		beat(node, 100 + (uint64_t)tries);
+		store_touch_node(w.store, node);
+		world_run(&w, 50); /* time enough for a batch, were it sent */
+		store_write_event(w.store, world_event(&ev, node, "anna"));
+		ck_assert_int_eq(world_flush(&w, 5000), 0);
+		store_stats(w.store, &after);
+		/* A machine that stood still meanwhile tells nothing. */
+		if (clock_mono_ms() - began < 400)
+			together = true;
+	}
+	ck_assert_uint_eq(after.batches, before.batches + 1);
+	ck_assert_uint_eq(after.batch_rows, before.batch_rows + 2);
+	beat(node, 200);
+	store_touch_node(w.store, node);
+	for (int64_t end = clock_mono_ms() + 20000; clock_mono_ms() < end;) {
+		world_run(&w, 50);
+		store_stats(w.store, &after);
+		if (after.batches == before.batches + 2)
+			break;
+	}
+	ck_assert_str_eq(sql("SELECT seq FROM node_load"), "200");
+}
+END_TEST
+
 START_TEST(barrier_of_nothing)
 {
 	ck_assert_int_eq(world_flush(&w, 0), 0);
@@ -389,6 +425,7 @@ static Suite *make_suite(void)
 	tcase_add_test(t, odd_names_survive);
 	tcase_add_test(t, session_changes_and_ends);
 	tcase_add_test(t, one_turn_is_one_batch);
+	tcase_add_test(t, numbers_wait_for_company);
 	tcase_add_test(t, barrier_of_nothing);
 	tcase_add_test(t, bad_row_is_alone);
 	tcase_add_test(t, gone_node_is_left_out);
