@@ -29,6 +29,7 @@ struct scanner {
 	struct json_lex lex;
 	unsigned values, depth;
 	bool no_memory;
+	const struct json_key *doubled; /* the later of two equal keys */
 	struct level level[LIMIT_JSON_DEPTH];
 	struct json_key *keys; /* inline_keys or on the heap */
 	size_t key_count, key_cap;
@@ -66,7 +67,8 @@ static int compare_keys(const void *a, const void *b, void *data)
 
 static bool duplicate(struct scanner *s, const struct json_key *a, const struct json_key *b)
 {
-	return fail_at(s, s->lex.data + (a->at > b->at ? a->at : b->at), "duplicate key");
+	s->doubled = a->at > b->at ? a : b;
+	return fail_at(s, s->lex.data + s->doubled->at, "duplicate key");
 }
 
 /* The keys of the object that closes, which end the stack. */
@@ -214,7 +216,7 @@ static bool member_of_error(const struct scanner *s, const struct json_key **ret
 
 	if (s->depth == 0 || !s->level[s->depth - 1].object || s->key_count == 0)
 		return false;
-	k = &s->keys[s->key_count - 1];
+	k = s->doubled ? s->doubled : &s->keys[s->key_count - 1];
 	if (k->escaped || k->bytes == 0 || k->bytes >= LIMIT_NAME_SIZE)
 		return false;
 	for (uint32_t i = 0; i < k->bytes; i++)
@@ -247,6 +249,7 @@ int json_scan(const char *data, size_t len, struct err *e)
 	s.lex = (struct json_lex){.data = data, .p = data, .end = data + len};
 	s.values = s.depth = 0;
 	s.no_memory = false;
+	s.doubled = NULL;
 	s.key_count = 0;
 	s.key_cap = KEYS_INLINE;
 	s.keys = s.inline_keys; /* left uninitialised: written before it is read */

@@ -144,6 +144,7 @@ static const struct {
 	{"[[[[[[[[[]]]]]]]]]", 8, "nested too deeply"},
 	{"{\"a\":1,\"a\":2}", 8, "duplicate key"},
 	{"{\"a\":1,\"b\":{},\"a\":2}", 15, "duplicate key"},
+	{"{\"a\":1,\"a\":2,\"b\":3}", 8, "member \"a\": duplicate key"},
 	{"{\"a\":1,\"\\u0061\":2}", 8, "duplicate key"},
 	{"{\"\\u0061bcdefghijk\":1,\"abcdefghijk\":2}", 23, "duplicate key"},
 	{"{\"\\u00e9tagere-longer\":1,\"\xc3\xa9tagere-longer\":2}", 26, "duplicate key"},
