@@ -12,6 +12,8 @@
 
 #include "base/clock.h"
 
+#define CONNECT_CALL "/api/v1/connections" /* as the journal names it */
+
 struct connect_call {
 	struct connect_call *next;
 	struct caller caller;
@@ -135,6 +137,14 @@ static void fill_answer(const struct caller *caller, const struct choice *c,
 	};
 }
 
+/* What the token or the pool forbids: refused before policy was asked, so told here. */
+static void denied(struct service *s, const struct caller *caller, const char *code)
+{
+	if (strcmp(code, choice_reason_name(CHOICE_TAG_DENIED)) == 0)
+		s->counters.connects[CHOICE_TAG_DENIED]++;
+	service_denied(s, caller, CONNECT_CALL, code);
+}
+
 static void finish_connect(struct service *s, const struct caller *caller,
 	const struct connection_request *request, struct decision *d, enum decision_step step,
 	struct connect_result *r, service_connect_done *done, void *ctx)
@@ -143,6 +153,8 @@ static void finish_connect(struct service *s, const struct caller *caller,
 
 	r->user = request->user;
 	if (step == DECISION_ERROR) {
+		if (r->error.status == SERVICE_DENIED)
+			denied(s, caller, r->error.code);
 		done(ctx, r);
 		return;
 	}

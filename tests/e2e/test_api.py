@@ -438,6 +438,29 @@ def a_token_is_bound_to_its_pools_and_tags(t):
 
 
 @suite.test
+def what_a_token_may_not_ask_for_is_journalled(t):
+    broker = world(t)
+    broker.create("pools", name="lab", provider="farm")
+    token = broker.create("tokens", name="bound", role="client", pools=["office"],
+                          tags=["cpu"])["token"]
+    wanted = ("pool_denied", "tag_denied", "admin_required")
+    for code, more in zip(wanted, ({"pool": "lab"}, {"tags": "gpu"}, {"node": "n1"})):
+        answer = http("POST", "/api/v1/connections", {**CONNECT, **more}, port=broker.port,
+                      token=token)
+        assert (answer.status, answer.code) == (403, code), answer
+    assert broker.ask("bob").status == 200  # behind which nothing of the above can come
+    broker.wait_event("node-chosen")
+    rows = [row["params"] for row in broker.events() if row["event"] == "access-denied"]
+    assert [row["reason"] for row in rows] == list(wanted), rows
+    for row in rows:
+        assert row["actor"] == "bound" and row["call"] == "/api/v1/connections", row
+        assert row["address"] == "127.0.0.1", row
+    text = broker.admin.get("/metrics").text
+    assert 'termbroker_connects_total{reason="tag_denied"} 1' in text, text
+    assert "termbroker_denied_total 3" in text, text
+
+
+@suite.test
 def an_rdp_file_is_given_to_who_accepts_one(t):
     broker = world(t)
     broker.change("pools", "office", rdp_extra="screen mode id:i:2\nprompt for credentials:i:0")
