@@ -13,6 +13,8 @@
 #include "base/text.h"
 #include "service/state.h"
 
+#define RETRY_AFTER_S 5 /* while the database is away */
+
 enum admin_act { ADMIN_PUT, ADMIN_REMOVE, ADMIN_FORGET };
 
 struct admin_call {
@@ -70,6 +72,8 @@ static void refuse(
 	struct service_error error;
 
 	service_error_set(&error, status, code, "%s", text);
+	if (status == SERVICE_UNAVAILABLE)
+		error.retry_after_s = RETRY_AFTER_S;
 	finish(call, &error);
 }
 
@@ -96,7 +100,7 @@ static void error_of_store(
 	case -ETIMEDOUT:
 		service_error_set(ret, SERVICE_UNAVAILABLE, "database_unavailable",
 			"the database cannot be reached: nothing can be changed now (%s)", why);
-		ret->retry_after_s = 5;
+		ret->retry_after_s = RETRY_AFTER_S;
 		break;
 	default:
 		service_error_set(ret, SERVICE_FAILED, "database_error",

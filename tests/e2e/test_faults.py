@@ -104,6 +104,7 @@ def a_restart_of_the_database_is_survived(t):
     assert broker.goes_to("bob")[1] == "least_loaded"
     answer = broker.admin.patch("/api/v1/nodes/n1", {"port": 3390})
     assert (answer.status, answer.code) == (503, "database_unavailable"), answer
+    assert int(answer.headers["Retry-After"]) > 0, answer.headers
     assert broker.admin.get("/healthz").status == 200
     ready = broker.admin.get("/readyz")
     assert ready.status == 200 and "degraded" in ready.text, ready
