@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: ISC */
 /*
- * Nodes, found by id, by name and by "address port". The same invariants as fleet.c, and: a node is
- * in the farm of its provider and in no other. A change makes all its room first (farm, tags,
- * keys), so that what comes after cannot fail.
+ * Nodes, found by id, by name (also in any case) and by "address port". The same invariants as
+ * fleet.c, and: a node is in the farm of its provider and in no other. A change makes all its room
+ * first (farm, tags, keys), so that what comes after cannot fail.
  */
 #include "model/hash.h"
 
@@ -20,6 +20,28 @@ struct node *fleet_node(const struct fleet *f, const char *name)
 	struct node *n;
 
 	HASH_FIND(by_name, f->node_names, name, strlen(name), n);
+	return n;
+}
+
+/* Names are ASCII (wire/names). */
+static void fold_name(const char *name, char ret[LIMIT_NAME_SIZE])
+{
+	size_t i = 0;
+
+	for (; name[i] && i < LIMIT_NAME_SIZE - 1; i++)
+		ret[i] = name[i] >= 'A' && name[i] <= 'Z' ? (char)(name[i] + 32) : name[i];
+	ret[i] = '\0';
+}
+
+struct node *fleet_node_any_case(const struct fleet *f, const char *name)
+{
+	struct node *n = fleet_node(f, name);
+	char folded[LIMIT_NAME_SIZE];
+
+	if (n || strlen(name) >= sizeof(folded))
+		return n;
+	fold_name(name, folded);
+	HASH_FIND(by_folded, f->node_folded, folded, strlen(folded), n);
 	return n;
 }
 
@@ -52,6 +74,10 @@ static int link_keys(struct fleet *f, struct node *n)
 	HASH_ADD_KEYPTR(by_name, f->node_names, n->spec.name, strlen(n->spec.name), n);
 	if (!n->by_name.tbl)
 		return -ENOMEM;
+	fold_name(n->spec.name, n->folded);
+	HASH_ADD_KEYPTR(by_folded, f->node_folded, n->folded, strlen(n->folded), n);
+	if (!n->by_folded.tbl)
+		return -ENOMEM;
 	HASH_ADD_KEYPTR(by_endpoint, f->node_endpoints, n->endpoint, strlen(n->endpoint), n);
 	return n->by_endpoint.tbl ? 0 : -ENOMEM;
 }
@@ -61,9 +87,12 @@ static void unlink_keys(struct fleet *f, struct node *n)
 {
 	if (n->by_name.tbl)
 		HASH_DELETE(by_name, f->node_names, n);
+	if (n->by_folded.tbl)
+		HASH_DELETE(by_folded, f->node_folded, n);
 	if (n->by_endpoint.tbl)
 		HASH_DELETE(by_endpoint, f->node_endpoints, n);
 	memset(&n->by_name, 0, sizeof(n->by_name));
+	memset(&n->by_folded, 0, sizeof(n->by_folded));
 	memset(&n->by_endpoint, 0, sizeof(n->by_endpoint));
 }
 

@@ -10,7 +10,7 @@ struct fleet {
 	 */
 	struct provider *providers, *provider_names;
 	struct pool *pools, *pool_names;
-	struct node *nodes, *node_names, *node_endpoints;
+	struct node *nodes, *node_names, *node_folded, *node_endpoints;
 	struct token *tokens, *token_names, *token_hashes;
 
 	struct session_index sessions;

@@ -57,5 +57,6 @@ struct node {
 	uint32_t spellings;     /* of the fleet's, when the keys of these sessions were made */
 
 	char endpoint[LIMIT_ADDRESS_SIZE + 8]; /* "address port": unique */
-	UT_hash_handle by_id, by_name, by_endpoint;
+	char folded[LIMIT_NAME_SIZE];          /* the name in small letters: not unique */
+	UT_hash_handle by_id, by_name, by_folded, by_endpoint;
 };

@@ -11,18 +11,24 @@
 #include "base/clock.h"
 #include "base/secret.h"
 
-/* `NODE\user` names a local account of that node. */
+/* `NODE\user` names a local account of that node; like every name in any case, space around it
+ * aside. */
 static const char *local_node_of(const struct service *s, const char *user)
 {
-	const char *slash = strchr(user, '\\');
+	const char *end = strchr(user, '\\');
 	char name[LIMIT_NAME_SIZE];
 	const struct node *n;
 
-	if (!slash || (size_t)(slash - user) >= sizeof(name))
+	if (!end)
 		return NULL;
-	memcpy(name, user, (size_t)(slash - user));
-	name[slash - user] = '\0';
-	n = fleet_node(s->fleet, name);
+	user += strspn(user, " ");
+	while (end > user && end[-1] == ' ')
+		end--;
+	if (end <= user || (size_t)(end - user) >= sizeof(name))
+		return NULL;
+	memcpy(name, user, (size_t)(end - user));
+	name[end - user] = '\0';
+	n = fleet_node_any_case(s->fleet, name);
 	return n ? n->spec.name : NULL;
 }
 

@@ -155,6 +155,26 @@ def one_person_under_many_spellings(t):
 
 
 @suite.test
+def local_accounts_belong_to_their_node(t):
+    broker = Broker(t)
+    home, away = broker.farm("home", "AWAY")
+    other = broker.node("other")
+    for node in (home, away):  # the same person by name, and two accounts
+        node.session(".\\alice", 1).session(f"{node.name}\\bob", 2)
+    home.up(cpu=90)
+    away.up(cpu=80)
+    other.up(cpu=1)
+    for user in ("alice", "bob"):
+        for spelling in ("home\\", "HOME\\", " Home \\"):
+            assert broker.goes_to(spelling + user) == ("home", "session"), spelling
+        for spelling in ("AWAY\\", "away\\"):
+            assert broker.goes_to(spelling + user) == ("AWAY", "session"), spelling
+        for spelling in ("", "other\\", "CORP\\"):
+            assert broker.goes_to(spelling + user) == ("other", "least_loaded"), spelling
+    assert broker.refused(".\\alice") == "user_invalid", "a client is no node"
+
+
+@suite.test
 def sessions_that_end_free_their_user(t):
     broker = Broker(t)
     home, other = broker.farm("home", "other")

@@ -172,6 +172,31 @@ START_TEST(a_change_keeps_what_the_agent_said)
 }
 END_TEST
 
+START_TEST(a_node_is_found_in_any_case)
+{
+	struct node *n, *shouted;
+
+	made_provider(fleet, 1, "a");
+	n = made_node(fleet, 1, 1, NULL);
+	ck_assert_ptr_eq(fleet_node_any_case(fleet, "n1"), n);
+	ck_assert_ptr_eq(fleet_node_any_case(fleet, "N1"), n);
+	ck_assert_ptr_null(fleet_node(fleet, "N1"));
+	ck_assert_ptr_null(fleet_node_any_case(fleet, "n10"));
+	shouted = made_node(fleet, 2, 1, NULL);
+	made_change(fleet, shouted, name[0] = 'N');
+	ck_assert_ptr_eq(fleet_node_any_case(fleet, "N2"), shouted);
+	ck_assert_ptr_eq(fleet_node_any_case(fleet, "n2"), shouted);
+	made_change(fleet, shouted, name[1] = '1'); /* the one that is spelled so */
+	ck_assert_ptr_eq(fleet_node_any_case(fleet, "N1"), shouted);
+	ck_assert_ptr_eq(fleet_node_any_case(fleet, "n1"), n);
+	ck_assert_ptr_null(fleet_node_any_case(fleet, "n2"));
+	ck_assert_int_eq(fleet_remove_node(fleet, 1), 0);
+	ck_assert_ptr_eq(fleet_node_any_case(fleet, "n1"), shouted);
+	ck_assert_int_eq(fleet_remove_node(fleet, 2), 0);
+	ck_assert_ptr_null(fleet_node_any_case(fleet, "N1"));
+}
+END_TEST
+
 START_TEST(tokens)
 {
 	struct token_spec a = token_spec(1, "portal", 0xaa), b = token_spec(2, "script", 0xbb);
@@ -296,6 +321,7 @@ static Suite *make_suite(void)
 	tcase_add_test(t, pools);
 	tcase_add_test(t, nodes);
 	tcase_add_test(t, a_change_keeps_what_the_agent_said);
+	tcase_add_test(t, a_node_is_found_in_any_case);
 	tcase_add_test(t, tokens);
 	tcase_add_test(t, iteration_in_the_order_of_insertion);
 	tcase_add_test(t, counts);
