@@ -51,7 +51,7 @@ static int parse_tags(const struct caller *caller, const struct connection_reque
 	const char *denied;
 
 	if (tag_request_parse(request->has_tags ? request->tags : NULL, &d->tags, &e) < 0) {
-		service_error_set(error, SERVICE_INVALID, "tags_invalid", "tags: %s", e.text);
+		service_error_set(error, SERVICE_INVALID, "tags_invalid", "%s", e.text);
 		return -1;
 	}
 	denied = tag_request_denied(&d->tags, &pool->allowed_tags);
@@ -191,6 +191,18 @@ static void refusal_counted(const struct decision *d, const struct connection_re
 	}
 }
 
+/* Names what is in maintenance, with its own reason; the stricter of the two. */
+static void refusal_maintenance(const struct pool *pool, struct service_error *ret)
+{
+	const struct provider_spec *provider = &pool->provider->spec;
+	bool by_provider = provider->mode > pool->spec.mode;
+	const char *reason = by_provider ? provider->mode_reason : pool->spec.mode_reason;
+
+	service_error_set(ret, SERVICE_REFUSED, "pool_maintenance",
+		"%s \"%s\" is in maintenance%s%s", by_provider ? "provider" : "pool",
+		by_provider ? provider->name : pool->spec.name, reason[0] ? ": " : "", reason);
+}
+
 void decision_refusal(const struct decision *d, const struct connection_request *request,
 	struct service_error *ret)
 {
@@ -200,10 +212,7 @@ void decision_refusal(const struct decision *d, const struct connection_request 
 			request->pool);
 		break;
 	case CHOICE_POOL_MAINTENANCE:
-		service_error_set(ret, SERVICE_REFUSED, "pool_maintenance",
-			"pool \"%s\" or its provider is in maintenance%s%s", request->pool,
-			d->input.pool->spec.mode_reason[0] ? ": " : "",
-			d->input.pool->spec.mode_reason);
+		refusal_maintenance(d->input.pool, ret);
 		break;
 	case CHOICE_NODE_UNKNOWN:
 		service_error_set(ret, SERVICE_NOT_FOUND, "node_unknown",

@@ -80,11 +80,15 @@ def pools_and_providers_have_maintenance_too(t):
     node.session("alice")
     node.up()
     for kind, name in (("pools", "office"), ("providers", "farm")):
-        broker.maintenance(kind, name, "drain")
+        broker.maintenance(kind, name, "drain", f"paint {name}")
         assert broker.goes_to("alice") == ("n1", "session")
         assert broker.refused("bob") == "pool_maintenance"
-        broker.maintenance(kind, name, "disabled")
-        assert broker.refused("alice") == "pool_maintenance"
+        broker.maintenance(kind, name, "disabled", f"sell {name}")
+        answer = broker.ask("alice")
+        assert (answer.status, answer.code) == (503, "pool_maintenance"), answer
+        assert answer.json["detail"] == \
+            f'{kind[:-1]} "{name}" is in maintenance: sell {name}', answer.json
+        assert int(answer.headers["Retry-After"]) > 0, answer.headers
         broker.maintenance(kind, name, "enabled")
         assert broker.goes_to("bob")[0] == "n1"
     answer = broker.admin.put("/api/v1/nodes/n1/maintenance", {"mode": "drain"})
