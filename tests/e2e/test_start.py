@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: ISC
 """Starting, reloading and stopping the dispatcher: each mistake is named before anything serves."""
 
+import grp
 import os
 import socket
 import sys
@@ -8,7 +9,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "lib"))
 # pylint: disable=wrong-import-position
-from harness import Authority, Client, Dispatcher, Suite, wait_until
+from harness import Authority, Client, Dispatcher, Suite, deadline, wait_until
 from harness.broker import Broker
 
 suite = Suite("start")
@@ -42,7 +43,10 @@ def says(t, *words, **more):
 @suite.test
 def an_unknown_key_or_a_wrong_type(t):
     checked = says(t, "colour", colour="red").check_config()
-    assert checked.returncode == 1 and "colour" in checked.stderr and ":" in checked.stderr
+    assert checked.returncode == 1 and "colour" in checked.stderr, checked
+    lines = checked.args[checked.args.index("--config") + 1].read_text().splitlines()
+    line = 1 + next(i for i, text in enumerate(lines) if "colour" in text)
+    assert f"termbrokerd.conf:{line}: " in checked.stderr, checked
     says(t, "stale_after", stale_after="soon")
 
 
@@ -131,6 +135,52 @@ def the_log_is_reopened_and_its_language_changed(t):
     dispatcher.reload()
     dispatcher.process.wait_log("none of en, ru")
     assert client.get("/healthz").status == 200
+
+
+@suite.test
+def the_log_is_reopened_though_the_configuration_is_bad(t):
+    """Whoever turns the logs over must not lose lines to someone else's mistake."""
+    dispatcher = Dispatcher(t, settings(t))
+    dispatcher.start()
+    file = t.dir / "journal.log"
+    wait_until(lambda: "dispatcher-started" in file.read_text())
+    file.rename(t.dir / "journal.log.1")
+    dispatcher.settings["colour"] = "red"
+    dispatcher.write_config()
+    dispatcher.reload()
+    dispatcher.process.wait_log("not reloaded, the old configuration stays: .*colour")
+    wait_until(file.exists)
+    client = Client(unix=t.dir / "admin.sock")
+    assert client.post("/api/v1/providers", {"name": "kept"}).status == 201
+    wait_until(lambda: "created provider kept" in file.read_text())
+    assert "provider kept" not in (t.dir / "journal.log.1").read_text()
+
+
+@suite.test
+def syslog_has_the_events_too(t):
+    path = t.dir / "log"
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as syslog:
+        syslog.bind(os.fspath(path))
+        syslog.settimeout(deadline(20))
+        Dispatcher(t, settings(t, journal={"file": "", "syslog": True, "syslog_socket": path},
+                               log_language="ru")).start()
+        line = syslog.recv(65536).decode("utf-8")
+        while "dispatcher-started" not in line:
+            line = syslog.recv(65536).decode("utf-8")
+    assert line.startswith("<") and "termbrokerd" in line and "Диспетчер" in line, line
+
+
+@suite.test
+def the_admin_socket_belongs_to_its_group(t):
+    mine = grp.getgrgid(os.getgroups()[-1] if os.getgroups() else os.getgid())
+    if os.geteuid() == 0:
+        mine = grp.getgrnam("daemon")
+    path = t.dir / "admin.sock"
+    Dispatcher(t, settings(t, admin_socket={"path": path, "group": mine.gr_name})).start()
+    assert path.stat().st_gid == mine.gr_gid and path.stat().st_mode & 0o777 == 0o660
+    other = t.dir / "other.sock"
+    says(t, 'no group "nobody-knows-it"', admin_socket={"path": other, "group": "nobody-knows-it"})
+    assert not other.exists()
 
 
 @suite.test

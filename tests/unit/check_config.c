@@ -52,6 +52,11 @@ START_TEST(defaults_are_those_of_the_manual)
 	ck_assert_int_eq(c->journal.language, LANGUAGE_EN);
 	ck_assert(c->name[0] != '\0');
 	ck_assert(!c->open_metrics);
+	ck_assert_int_eq(c->request_deadline_ms, 10000);
+	ck_assert_int_eq(c->idle_timeout_ms, 75000);
+	ck_assert_uint_eq(c->max_connections, 4096);
+	ck_assert_uint_eq(c->max_connections_per_address, 512);
+	ck_assert(!c->journal.syslog);
 	config_free(c);
 }
 END_TEST
