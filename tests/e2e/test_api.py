@@ -1,8 +1,11 @@
 # SPDX-License-Identifier: ISC
 """Every call of the HTTP interface: who may, what it answers, what it says of bad input."""
 
+import base64
+import hashlib
 import json
 import shutil
+import socket
 import subprocess
 import sys
 import threading
@@ -348,10 +351,17 @@ def a_heartbeat_is_taken_once_and_from_one_machine(t):
     old = node.boot_id
     node.boot_id = "11111111-2222-3333-4444-555555555555"
     node.beat()
-    answer = http("POST", "/api/v1/heartbeat", {**node.message(), "boot_id": old},
-                  port=broker.port, token=node.token)
-    assert (answer.status, answer.code) == (409, "duplicate_agent"), answer
-    assert broker.wait_event("duplicate-agent")["level"] == "WARNING"
+    body = json.dumps({**node.message(), "boot_id": old}).encode()
+    with socket.create_connection(("127.0.0.1", broker.port),
+                                  source_address=("127.0.0.2", 0)) as stream:
+        stream.sendall(b"POST /api/v1/heartbeat HTTP/1.1\r\nHost: x\r\nConnection: close\r\n"
+                       b"Authorization: Bearer %s\r\nContent-Length: %d\r\n\r\n%s"
+                       % (node.token.encode(), len(body), body))
+        answer = b"".join(iter(lambda: stream.recv(65536), b""))
+    assert answer.startswith(b"HTTP/1.1 409 ") and b'"duplicate_agent"' in answer, answer
+    row = broker.wait_event("duplicate-agent")
+    assert row["level"] == "WARNING", row
+    assert (row["params"]["address"], row["params"]["other_address"]) == ("127.0.0.2", "127.0.0.1")
 
 
 @suite.test
@@ -522,6 +532,59 @@ def sessions_are_listed_filtered_and_forgotten(t):
     assert broker.admin.delete("/api/v1/nodes/n1?force=true").status == 204
     assert ids() == ["n2:c1"]
     assert broker.admin.delete("/api/v1/nodes/n2?force=yes").status == 400
+
+
+@suite.test
+def a_session_on_a_dead_node_can_be_forgotten(t):
+    broker = world(t, stale_after=2)
+    broker.one.session("alice", 1).session("bob", 2).beat()
+    broker.node("n2").up()
+    wait_until(lambda: broker.one.state() == "silent")
+    answer = broker.admin.delete("/api/v1/sessions/n1:c1")
+    assert (answer.status, answer.body) == (204, b""), answer
+    items = broker.admin.get("/api/v1/sessions").json["items"]
+    assert [item["id"] for item in items] == ["n1:c2"], items
+    assert broker.pg.psql("SELECT id FROM session", "termbroker") == "c2"
+    row = broker.wait_event("session-forgotten")
+    assert row["params"]["user"] == "alice" and row["params"]["session"] == "c1", row
+    assert row["params"]["actor"].startswith("uid "), row
+    broker.one.beat()  # it was not dead after all: its list is the truth
+    items = broker.admin.get("/api/v1/sessions").json["items"]
+    assert sorted(item["id"] for item in items) == ["n1:c1", "n1:c2"], items
+
+
+@suite.test
+def only_the_hash_of_a_token_is_stored(t):
+    broker = world(t)
+    for name, secret in (("a-client", broker.tokens["client"]), ("agent.n1", broker.one.token)):
+        stored = broker.pg.psql(f"SELECT encode(hash, 'hex') FROM token WHERE name = '{name}'",
+                                "termbroker")
+        assert stored == hashlib.sha256(secret.encode()).hexdigest(), name
+        assert len(base64.urlsafe_b64decode(secret + "=")) == 32, "256 random bits"
+        where = broker.pg.psql("SELECT string_agg(t::text, ' ') FROM token t", "termbroker") + \
+            broker.pg.psql("SELECT string_agg(e::text, ' ') FROM event e", "termbroker") + \
+            broker.journal_file.read_text() + broker.dispatcher.log()
+        assert secret not in where, name
+
+
+@suite.test
+def events_of_a_provider_are_in_the_journal_of_each_of_its_pools(t):
+    broker = world(t)
+    broker.create("pools", name="lab", provider="farm")
+    broker.create("providers", name="elsewhere")
+    broker.create("pools", name="far", provider="elsewhere")
+    broker.one.beat(logins=["alice"])
+    broker.ask("alice")
+    broker.wait_event("node-chosen")
+    broker.wait_event("user-login")
+    seen = {pool: [row["event"] for row in broker.events(pool=pool)]
+            for pool in ("office", "lab", "far")}
+    for name, pools in (("user-login", ("office", "lab")), ("node-heard", ("office", "lab")),
+                        ("node-chosen", ("office",))):
+        for pool, names in seen.items():
+            assert names.count(name) == (1 if pool in pools else 0), (name, pool, names)
+    count = broker.pg.psql("SELECT count(*) FROM event WHERE name = 'user-login'", "termbroker")
+    assert count == "1", "stored once"
 
 
 @suite.test
