@@ -9,7 +9,8 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "lib"))
 # pylint: disable=wrong-import-position
-from harness import Client, Dispatcher, PrivatePostgres, ProcessError, Suite, deadline, wait_until
+from harness import (Client, Dispatcher, PrivatePostgres, Process, ProcessError, Suite, deadline,
+                     wait_until)
 from harness.broker import Broker
 
 suite = Suite("faults", timeout=240)
@@ -71,6 +72,58 @@ def nothing_acknowledged_is_lost_when_the_dispatcher_is_killed(t):
         found = logins_in_database(broker)
         lost = [user for user in storm.acknowledged if user not in found]
         assert not lost, (turn, len(storm.acknowledged), lost[:5])
+
+
+@suite.test
+def a_login_is_acknowledged_when_it_is_stored_and_not_before(t):
+    broker = Broker(t, stale_after=60)
+    one, two = broker.farm("one", "two")
+    one.up()
+    two.up()
+    broker.wait_event("node-heard")
+    broker.pg.freeze()  # a batch is under way and cannot end
+    answers = []
+
+    def beat(node, user):
+        with broker.http(node.token) as client:
+            answers.append(client.post("/api/v1/heartbeat", node.message(logins=[user])))
+    threads = [threading.Thread(target=beat, args=pair) for pair in ((one, "alice"), (two, "bob"))]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert [(a.status, a.code) for a in answers] == [(503, "database_unavailable")] * 2, answers
+    assert all(int(a.headers["Retry-After"]) > 0 for a in answers), answers
+    broker.pg.thaw()
+    wait_until(lambda: broker.admin.get("/api/v1/status").json["database"] == "up", 40)
+    one.beat(logins=["alice"])  # as an agent does that was not answered
+    two.beat(logins=["bob", "carol"])
+    assert logins_in_database(broker) == {"alice": 1, "bob": 1, "carol": 1}
+
+
+@suite.test
+def a_batch_that_was_cut_short_was_not_acknowledged(t):
+    broker = Broker(t, stale_after=60)
+    nodes = broker.farm(*(f"n{i}" for i in range(8)))
+    for node in nodes:
+        node.up()
+    broker.wait_event("node-heard")
+    locks = "FROM pg_locks WHERE relation = 'event'::regclass AND mode = 'AccessExclusiveLock'"
+    Process(t, ["psql", "-Xq", "-d", broker.pg.dsn("termbroker"), "-c", "BEGIN", "-c",
+                "LOCK TABLE event", "-c", "SELECT pg_sleep(600)"], expect=None)
+    wait_until(lambda: broker.pg.psql(f"SELECT granted {locks}", "termbroker") == "t")
+    storm = Storm(nodes)
+    wait_until(lambda: broker.pg.psql("SELECT count(*) > 0 FROM pg_locks WHERE NOT granted",
+                                      "termbroker") == "t", what="a batch waits for the lock")
+    broker.dispatcher.kill()
+    storm.stop()
+    broker.pg.psql(f"SELECT pg_terminate_backend(pid) {locks}", "termbroker")
+    assert storm.unanswered and not storm.acknowledged, storm.acknowledged[:5]
+    broker.start()
+    for node in nodes:
+        node.beat(logins=[f"{node.name}-user1"])
+    found = logins_in_database(broker)
+    assert {f"n{i}-user1" for i in range(8)} <= set(found), found
 
 
 @suite.test

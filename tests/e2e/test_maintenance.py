@@ -145,6 +145,10 @@ def more_than_half_silent_is_one_alarm(t):
     keep_beating(nodes[:1], lambda: all(n.state() == "silent" for n in nodes[1:]))
     row = broker.wait_event("mass-silence")
     assert row["params"]["nodes"] == "4", row
+    # looked at once a second, and told once
+    uptime = broker.admin.get("/api/v1/status").json["uptime_seconds"]
+    keep_beating(nodes[:1], lambda: broker.admin.get("/api/v1/status").json["uptime_seconds"]
+                 > uptime + 3)
     keep_beating(nodes, lambda: all(n.state() == "ok" for n in nodes))
     assert len([e for e in broker.events() if e["event"] == "mass-silence"]) == 1
     broker.change("providers", "farm", on_mass_silence="keep")
