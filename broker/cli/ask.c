@@ -163,12 +163,12 @@ int run_connect(struct cli *c, struct failure *f)
 /* ---- explain ---- */
 
 static const struct field explain_fields[] = {{"NODE", "node", FIELD_PLAIN, 0},
-	{"VERDICT", "verdict", FIELD_PLAIN, 0}, {"STATE", "state", FIELD_PLAIN, 0},
+	{"VERDICT", "verdict", FIELD_PLAIN, 0}, {"STATE", "state", FIELD_PLAIN, FIELD_IF_WIDE},
 	{"INDEX", "load_index", FIELD_PLAIN, FIELD_RIGHT},
 	{"CPU", "rules.cpu", FIELD_PLAIN, FIELD_RIGHT},
 	{"MEM", "rules.memory", FIELD_PLAIN, FIELD_RIGHT},
 	{"SESS", "rules.sessions", FIELD_PLAIN, FIELD_RIGHT},
-	{"SCRIPT", "rules.load_script", FIELD_PLAIN, FIELD_RIGHT},
+	{"SCRIPT", "rules.load_script", FIELD_PLAIN, FIELD_RIGHT | FIELD_IF_ANY},
 	{"SESSIONS", "sessions", FIELD_SESSIONS, FIELD_RIGHT},
 	{"", "max_sessions", FIELD_PLAIN, FIELD_ONLY_CSV},
 	{"TAGS", "tags", FIELD_PLAIN, FIELD_WRAP}, {"WHY", "reason", FIELD_PLAIN, FIELD_WRAP},

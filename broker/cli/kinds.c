@@ -22,9 +22,9 @@ static const struct field provider_fields[] = {{"PROVIDER", "name", FIELD_PLAIN,
 	{NULL, NULL, FIELD_PLAIN, 0}};
 
 static const struct field pool_fields[] = {{"POOL", "name", FIELD_PLAIN, 0},
-	{"PROVIDER", "provider", FIELD_PLAIN, 0}, {"MODE", "mode", FIELD_PLAIN, 0},
-	{"DEFAULT TAGS", "default_tags", FIELD_PLAIN, 0},
-	{"FORCED TAGS", "forced_tags", FIELD_PLAIN, 0},
+	{"PROVIDER", "provider", FIELD_PLAIN, FIELD_WRAP}, {"MODE", "mode", FIELD_PLAIN, 0},
+	{"DEFAULT TAGS", "default_tags", FIELD_PLAIN, FIELD_WRAP},
+	{"FORCED TAGS", "forced_tags", FIELD_PLAIN, FIELD_WRAP},
 	{"ALLOWED TAGS", "allowed_tags", FIELD_PLAIN, FIELD_WRAP},
 	{"UNTAGGED", "untagged_default", FIELD_PLAIN, 0},
 	{"REASON", "mode_reason", FIELD_PLAIN, FIELD_WRAP | FIELD_IF_ANY},
@@ -46,10 +46,10 @@ static const struct field node_fields[] = {{"NODE", "name", FIELD_PLAIN, 0},
 	{NULL, NULL, FIELD_PLAIN, 0}};
 
 static const struct field token_fields[] = {{"TOKEN", "name", FIELD_PLAIN, 0},
-	{"ROLE", "role", FIELD_PLAIN, 0}, {"NODE", "node", FIELD_PLAIN, 0},
+	{"ROLE", "role", FIELD_PLAIN, 0}, {"NODE", "node", FIELD_PLAIN, FIELD_IF_WIDE},
 	{"POOLS", "pools", FIELD_PLAIN, FIELD_WRAP}, {"TAGS", "tags", FIELD_PLAIN, FIELD_WRAP},
-	{"SEES SESSIONS", "see_sessions", FIELD_PLAIN, 0},
-	{"EXPIRES", "expires_at", FIELD_PLAIN, 0}, {"REVOKED", "revoked", FIELD_PLAIN, 0},
+	{"SEES SESSIONS", "see_sessions", FIELD_PLAIN, FIELD_IF_WIDE},
+	{"EXPIRES", "expires_at", FIELD_PLAIN, FIELD_WRAP}, {"REVOKED", "revoked", FIELD_PLAIN, 0},
 	{NULL, NULL, FIELD_PLAIN, 0}};
 
 static const struct {

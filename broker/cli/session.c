@@ -8,7 +8,8 @@
 #define PATH_MAX_BYTES 4096
 
 static const struct field session_fields[] = {{"SESSION", "id", FIELD_PLAIN, 0},
-	{"USER", "user", FIELD_PLAIN, 0}, {"NODE", "node", FIELD_PLAIN, 0},
+	{"USER", "user", FIELD_PLAIN, FIELD_WRAP},
+	{"NODE", "node", FIELD_PLAIN, FIELD_WRAP | FIELD_IF_WIDE}, /* SESSION begins with it */
 	{"STATE", "state", FIELD_PLAIN, 0}, {"AGE", "since", FIELD_AGE, FIELD_RIGHT},
 	{"", "first_seen", FIELD_PLAIN, FIELD_ONLY_CSV}, {"CLIENT", "client", FIELD_PLAIN, 0},
 	{NULL, NULL, FIELD_PLAIN, 0}};

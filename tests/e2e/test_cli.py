@@ -3,13 +3,17 @@
 """The command line against a real dispatcher: what it prints, what it refuses, how it exits."""
 
 import csv
+import fcntl
 import io
 import json
 import os
+import pty
 import re
 import stat
+import struct
 import subprocess
 import sys
+import termios
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "lib"))
@@ -275,6 +279,47 @@ def an_rdp_file(t):
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
     said = tb.fails("connect", "rdp", "alice", "--rdp", t.dir / "no" / "file")
     assert "could not write" in said, said
+
+
+def on_a_terminal(tb, columns, *arguments):
+    """The lines that a terminal of so many COLUMNS gets."""
+    ours, theirs = pty.openpty()
+    fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
+    env = {**os.environ, **tb.env, "TERM": "xterm", "LC_ALL": "C.UTF-8"}
+    env.pop("COLUMNS", None)
+    done = subprocess.Popen([program("termbroker"), *tb.options, *arguments], stdin=theirs,
+                            stdout=theirs, stderr=theirs, env=env)
+    os.close(theirs)
+    raw = b""
+    try:
+        while chunk := os.read(ours, 65536):
+            raw += chunk
+    except OSError:  # the other end was closed: all was read
+        pass
+    os.close(ours)
+    assert done.wait() == DONE, raw
+    return re.sub(r"\x1b\[[0-9;]*[A-Za-z]", "", raw.decode("utf-8")).splitlines()
+
+
+@suite.test
+def tables_fit_the_terminal(t):
+    tb = farm(t, "fit")
+    long = "ts-frankfurt-prod-0017"
+    add_node(t, tb, "fit", long).session("CORP\\someone.with.a.long.name@corp.example.com").up()
+    tb("node", "set", long, "--tag", "one-tag", "--tag", "another-tag", "--tag", "a-third-tag")
+    tb("pool", "set", "fit", "--untagged-default", "any", "--default-tags",
+       ";".join(f"tag-{i}" for i in range(20)), "--forced-tags", "one-tag;another-tag;a-third-tag")
+    tb("token", "add", "fit-portal", "--role", "client", "--pool", "fit", "--tag", "one-tag",
+       "--expires", "1h")
+    for arguments in (("node", "list"), ("session", "list", "--node", long), ("pool", "list"),
+                      ("provider", "list"), ("token", "list"), ("explain", "fit", "alice")):
+        for columns in (80, 132):
+            lines = on_a_terminal(tb, columns, *arguments)
+            widest = max(lines, key=len)
+            assert len(widest) <= columns, (arguments, columns, widest)
+            assert len(lines) >= 2 and "fit" in "".join(lines) or long in "".join(lines), lines
+    # whoever reads by program gets all of it
+    assert long in tb.out("node", "list") and "another-tag" in tb.out("node", "list")
 
 
 @suite.test
