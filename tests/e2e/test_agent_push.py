@@ -12,12 +12,14 @@ import signal
 import socket
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "lib"))
 
 from fake_dispatcher import FakeDispatcher, problem, reply  # noqa: E402
-from harness import SOURCE, Agent, Authority, Suite, program, wait_until  # noqa: E402
+from harness import (SOURCE, Agent, Authority, JumpingClock, Suite, deadline, program,  # noqa: E402
+                     wait_until)
 
 TOKEN = "secret-token-of-the-agent-0123456789abcdefghij"
 TREES = SOURCE / "tests" / "cases" / "trees"
@@ -62,7 +64,7 @@ def add_session(root, session, user, state="active"):
     new.rename(folder / session)
 
 
-def agent(t, dispatchers, root=None, token=TOKEN, **more):
+def agent(t, dispatchers, root=None, token=TOKEN, env=None, **more):
     """An agent that is not started yet, quick enough for a test."""
     token_file = t.dir / t.unique("token")
     token_file.write_text(token + "\n", encoding="utf-8")
@@ -77,7 +79,7 @@ def agent(t, dispatchers, root=None, token=TOKEN, **more):
         "state_dir": t.dir / "state",
     }
     settings.update(more)
-    made = Agent(t, settings, root=root or tree(t))
+    made = Agent(t, settings, root=root or tree(t), env=env)
     made.token_file = token_file
     return made
 
@@ -277,6 +279,49 @@ def a_bad_reload_changes_nothing(t):
     one.reload()
     until("the other is pushed to", other.accepted)
     assert other.accepted()[0].body["node"] == "rdp-2"
+
+
+@suite.test
+def a_clock_that_jumps_is_not_noticed(t):
+    clock = JumpingClock(t)
+    fake = dispatcher(t)
+    root = tree(t)
+    add_session(root, "1", "old-timer")
+    one = agent(t, [fake], root=root, env=clock.env, cache_size=4, log_level="debug").start()
+    until("a full window", lambda: fake.accepted() and
+          fake.accepted()[-1].body["window"]["samples"] == 4, 40)
+    day = 24 * 60 * 60
+    for shift in (day, -day, 3 * day, 0):
+        before, said = len(fake.accepted()), len(one.log())
+        clock.jump(shift)
+        until("it goes on", lambda n=before: len(fake.accepted()) > n + 4)
+        for beat in fake.accepted()[before:]:
+            assert beat.body["window"]["samples"] == 4, beat.body
+            assert beat.body["window"]["seconds"] <= 10, beat.body
+            assert "cpu" in beat.body and not beat.body["logins"], beat.body
+        date = time.strftime("%Y-%m-%dT", time.gmtime(time.time() + shift))
+        assert date in one.log()[said:], "the clock did not jump"
+    beats = fake.accepted()
+    gaps = [b.at - a.at for a, b in zip(beats, beats[1:])]
+    assert max(gaps) < deadline(5), gaps
+    assert len({beat.body["boot_id"] for beat in beats}) == 1
+    sequence = [beat.body["seq"] for beat in beats]
+    assert sequence == sorted(set(sequence)), sequence
+    assert fake.connections == 1 and "could not" not in one.log(), one.log()
+
+
+@suite.test
+def agents_that_start_at_once_do_not_push_at_once(t):
+    fake = dispatcher(t, lambda request: reply(push_interval=20))
+    for n in range(5):
+        agent(t, [fake], node=f"rdp-{n}", push_interval=20, state_dir=t.dir / f"s{n}").start()
+
+    def apart():
+        first = {}
+        for beat in fake.accepted():
+            first.setdefault(beat.body["node"], beat.at)
+        return first and max(first.values()) - min(first.values()) > 3
+    until("two first heartbeats that are apart", apart, 30)
 
 
 @suite.test

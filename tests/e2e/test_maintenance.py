@@ -9,7 +9,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "lib"))
 # pylint: disable=wrong-import-position
-from harness import Suite, free_port, wait_until
+from harness import Dispatcher, JumpingClock, Suite, free_port, wait_until
 from harness.broker import Broker
 
 suite = Suite("maintenance")
@@ -134,6 +134,31 @@ def a_database_that_came_back_is_a_new_start_of_the_wait(t):
     assert "degraded" in broker.admin.get("/readyz").text
     keep_beating([node], lambda: broker.admin.get("/api/v1/status").json["grace"] is False)
     assert node.state() == "ok"
+
+
+@suite.test
+def a_clock_that_jumps_makes_nobody_silent_and_hides_no_silence(t):
+    clock = JumpingClock(t)
+    broker = Broker(t, start=False)
+    broker.dispatcher = Dispatcher(t, broker.settings, env=clock.env)
+    broker.start()
+    loud, quiet = broker.farm("loud", "quiet")
+    loud.up()
+    keep_beating([loud], lambda: broker.admin.get("/api/v1/status").json["grace"] is False)
+    for shift in (86400, -86400):
+        clock.jump(shift)
+        uptime = broker.admin.get("/api/v1/status").json["uptime_seconds"]
+        keep_beating([loud], lambda u=uptime: broker.admin.get("/api/v1/status")
+                     .json["uptime_seconds"] > u + 3)
+        assert loud.state() == "ok"
+        quiet.up()
+        quiet.beat()
+        assert quiet.state() == "ok"
+        heard = broker.admin.get("/api/v1/nodes/quiet").json["heard_at"]
+        assert heard.startswith(time.strftime("%Y-%m-%d", time.gmtime(time.time() + shift)))
+        keep_beating([loud], lambda: quiet.state() == "silent")
+        assert broker.goes_to("alice")[0] == "loud"
+    assert [e["node"] for e in broker.events() if e["event"] == "node-silent"] == ["quiet"] * 2
 
 
 @suite.test

@@ -16,6 +16,7 @@ that dies. Never sleep: wait_until(condition). TERMBROKER_BUILD names the build 
 TERMBROKER_SLOW (a factor) stretches every deadline, TERMBROKER_KEEP=1 keeps the folders.
 """
 
+from .clock import JumpingClock
 from .postgres import PrivatePostgres
 from .process import Process, ProcessError
 from .programs import Agent, Dispatcher, cli, conf_text, program
@@ -25,7 +26,7 @@ from .tls import Authority
 from .web import Client, Response, http, raw_exchange
 
 __all__ = [
-    "SOURCE", "Agent", "Authority", "Client", "Dispatcher", "PrivatePostgres", "Process",
-    "ProcessError", "Response", "Scope", "Skip", "Suite", "build_dir", "cli", "conf_text",
+    "SOURCE", "Agent", "Authority", "Client", "Dispatcher", "JumpingClock", "PrivatePostgres",
+    "Process", "ProcessError", "Response", "Scope", "Skip", "Suite", "build_dir", "cli", "conf_text",
     "deadline", "free_port", "http", "need_program", "program", "raw_exchange", "wait_until",
 ]
