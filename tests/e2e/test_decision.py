@@ -212,6 +212,18 @@ def explain_tells_every_node_and_reserves_nothing(t):
     broker.wait_event("node-chosen")
     chosen = [e["params"]["user"] for e in broker.events() if e["event"] == "node-chosen"]
     assert chosen == ["bob"], chosen
+    # nor does it take a turn
+    broker.change("providers", "farm", balance_by_metrics=False)
+    full.beat(cpu=100)
+    idle.beat(cpu=20)
+    turns = []
+    for _ in range(6):
+        told = broker.admin.post("/api/v1/explain", {"pool": "office", "user": "bob"}).json
+        again = broker.admin.post("/api/v1/explain", {"pool": "office", "user": "bob"}).json
+        turns.append(broker.goes_to("bob"))
+        assert (told["decision"]["node"], "round_robin") == turns[-1], (told["decision"], turns)
+        assert again["decision"] == told["decision"]
+    assert {turn[0] for turn in turns} == {"full", "idle", "gone"}, turns
 
 
 suite.main()

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: ISC
 """What a rude, slow or clever client gets from the HTTP server, and what it costs."""
 
+import ctypes
 import json
 import os
 import resource
@@ -571,6 +572,43 @@ def a_reader_that_does_not_read_is_let_go(t):
     wait_until(lambda: broker.admin.get("/api/v1/status").json["connections"] <= 1, 15,
                "the connection is closed")
     stream.close()
+
+
+def options_of(broker, port):
+    """TCP_NODELAY of the dispatcher's end of each connection to PORT, taken from its descriptors."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    pid = broker.dispatcher.process.pid
+    pidfd = os.pidfd_open(pid)
+    found = []
+    for name in os.listdir(f"/proc/{pid}/fd"):
+        fd = libc.syscall(438, pidfd, int(name), 0)  # pidfd_getfd
+        if fd < 0:
+            raise OSError(ctypes.get_errno(), "pidfd_getfd")
+        if not os.readlink(f"/proc/self/fd/{fd}").startswith("socket:"):
+            os.close(fd)
+            continue
+        with socket.socket(fileno=fd) as stream:
+            if stream.family == socket.AF_INET and stream.getsockname()[1] == port and \
+                    not stream.getsockopt(socket.SOL_SOCKET, socket.SO_ACCEPTCONN):
+                found.append(stream.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY))
+    os.close(pidfd)
+    return found
+
+
+@suite.test
+def no_answer_waits_for_an_acknowledgement(t):
+    authority = Authority(t)
+    certificate, key = authority.issue()
+    port = free_port()
+    broker = small(t, **{"listen ": {"address": "127.0.0.1", "port": port, "tls": True,
+                                     "certificate": certificate, "key": key}})
+    clients = [Client(port=broker.port), Client(port=port, host="localhost",
+                                                ca=authority.context())]
+    for client in clients:
+        assert client.get("/healthz").status == 200
+    for number in (broker.port, port):
+        options = options_of(broker, number)
+        assert options and all(options), (number, options)
 
 
 @suite.test

@@ -60,7 +60,7 @@ def a_drain_outlives_heartbeats_and_restarts(t):
     broker.maintenance("nodes", "one", "drain", "new kernel")
     assert broker.goes_to("bob")[0] == "two"
     assert broker.goes_to("alice") == ("one", "session"), "a reconnect is not a new user"
-    one.beat()
+    assert one.beat()["maintenance"] is True
     one.boot_id = "11111111-2222-3333-4444-555555555555"  # the machine was rebooted
     one.beat()
     assert one.state() == "drain"
@@ -93,7 +93,10 @@ def pools_and_providers_have_maintenance_too(t):
         assert answer.json["detail"] == \
             f'{kind[:-1]} "{name}" is in maintenance: sell {name}', answer.json
         assert int(answer.headers["Retry-After"]) > 0, answer.headers
+        # the agent is told what concerns its node: not that of one pool among others
+        assert node.beat()["maintenance"] is (kind == "providers")
         broker.maintenance(kind, name, "enabled")
+        assert node.beat()["maintenance"] is False
         assert broker.goes_to("bob")[0] == "n1"
     answer = broker.admin.put("/api/v1/nodes/n1/maintenance", {"mode": "drain"})
     assert answer.status == 400 and "reason" in answer.text, answer

@@ -3,13 +3,15 @@
 
 import grp
 import os
+import pwd
 import socket
+import subprocess
 import sys
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "lib"))
 # pylint: disable=wrong-import-position
-from harness import Authority, Client, Dispatcher, Suite, deadline, wait_until
+from harness import Authority, Client, Dispatcher, Skip, Suite, deadline, wait_until
 from harness.broker import Broker
 
 suite = Suite("start")
@@ -181,6 +183,27 @@ def the_admin_socket_belongs_to_its_group(t):
     other = t.dir / "other.sock"
     says(t, 'no group "nobody-knows-it"', admin_socket={"path": other, "group": "nobody-knows-it"})
     assert not other.exists()
+
+
+@suite.test
+def who_comes_by_the_socket_is_named_by_the_kernel(t):
+    if os.geteuid() != 0:
+        raise Skip("only root can be somebody else")
+    path = t.dir / "admin.sock"
+    Dispatcher(t, settings(t, admin_socket={"path": path, "group": "daemon"})).start()
+    become = ["setpriv", "--reuid", "65534", "--regid", "65534"]
+    ask = ["curl", "-sS", "--unix-socket", path, "-d", '{"name": "made-by-nobody"}',
+           "http://localhost/api/v1/providers"]
+    done = subprocess.run([*become, "--clear-groups", *ask], capture_output=True, text=True,
+                          check=False)
+    assert done.returncode != 0 and "made-by-nobody" not in done.stdout, done
+    done = subprocess.run([*become, "--groups", "daemon", *ask], capture_output=True, text=True,
+                          check=False)
+    assert '"made-by-nobody"' in done.stdout, done
+    file = t.dir / "journal.log"
+    wait_until(lambda: "created provider made-by-nobody" in file.read_text())
+    actor = pwd.getpwuid(65534).pw_name
+    assert f"uid 65534 ({actor}) created provider made-by-nobody" in file.read_text()
 
 
 @suite.test
