@@ -618,6 +618,27 @@ def events_are_read_on_and_waited_for(t):
 
 
 @suite.test
+def the_database_gets_prepared_statements_alone(t):
+    broker = world(t, postgres=("log_statement=all", "log_line_prefix=%u|"))
+    drop = "'; DROP TABLE node; --"
+    broker.one.session(drop).beat(logins=[drop])
+    broker.ask(drop)
+    broker.maintenance("nodes", "n1", "drain", drop)
+    broker.admin.get("/api/v1/events?limit=5")
+    broker.wait_event("user-login")
+    broker.admin.delete("/api/v1/nodes/n1?force=true")
+    lines = [line.partition("LOG:  ")[2] for line in broker.pg.log().splitlines()
+             if line.startswith("termbrokerd|LOG:  ")]
+    named = {line.split(":")[0] for line in lines if line.startswith("execute ")}
+    for name in ("event_insert", "node_load_upsert", "session_upsert", "read_events"):
+        assert f"execute {name}" in named, named
+    # a connection sets itself up by what is asked once; nothing goes as a text with values in it
+    assert not [line for line in lines if line.startswith("statement: ")], lines
+    once = [line for line in lines if line.startswith("execute <unnamed>")]
+    assert len(set(once)) <= 4 and "DROP" not in "".join(lines), once
+
+
+@suite.test
 def metrics_are_what_prometheus_expects(t):
     broker = world(t)
     broker.ask("alice")
