@@ -31,7 +31,8 @@ int fleet_put_provider(struct fleet *f, const struct provider_spec *spec, struct
 int fleet_put_pool(struct fleet *f, const struct pool_spec *spec, struct pool **ret);
 int fleet_put_node(struct fleet *f, const struct node_spec *spec, struct node **ret);
 int fleet_put_token(struct fleet *f, const struct token_spec *spec, struct token **ret);
-/* 0 or -ENOENT; a provider that still has nodes or pools: -EBUSY. A node takes its sessions along. */
+/* 0 or -ENOENT; a provider that still has nodes or pools: -EBUSY. A node takes its
+ * sessions and its agent's tokens along, as in the database. */
 int fleet_remove_provider(struct fleet *f, uint32_t id);
 int fleet_remove_pool(struct fleet *f, uint32_t id);
 int fleet_remove_node(struct fleet *f, uint32_t id);

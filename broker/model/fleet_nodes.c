@@ -195,12 +195,25 @@ int fleet_put_node(struct fleet *f, const struct node_spec *spec, struct node **
 	return 0;
 }
 
+/* Their names must be free for a node that comes in its place. */
+static void remove_tokens(struct fleet *f, uint32_t node_id)
+{
+	struct token *t = fleet_next_token(f, NULL), *next;
+
+	for (; t; t = next) {
+		next = fleet_next_token(f, t);
+		if (t->spec.node_id == node_id)
+			(void)fleet_remove_token(f, t->spec.id);
+	}
+}
+
 int fleet_remove_node(struct fleet *f, uint32_t id)
 {
 	struct node *n = fleet_node_by_id(f, id);
 
 	if (!n)
 		return -ENOENT;
+	remove_tokens(f, id);
 	session_drop_all(f, n);
 	farm_remove(&n->provider->farm, n->slot);
 	unlink_keys(f, n);

@@ -275,6 +275,17 @@ def names_and_addresses_are_unique(t):
     assert (answer.status, answer.code) == (409, "name_taken"), answer
 
 
+@suite.test
+def a_removed_node_can_be_added_again(t):
+    broker = world(t)
+    assert broker.admin.delete("/api/v1/nodes/n1").status == 204
+    names = [token["name"] for token in broker.admin.get("/api/v1/tokens").json["items"]]
+    assert "agent.n1" not in names, names
+    broker.one.beat(expect=401)
+    broker.node("n1").up()
+    broker.one.beat(expect=401)
+
+
 def bad_heartbeats(node):
     """(name, body, status, code, words) of each."""
     good = node.message()

@@ -228,6 +228,31 @@ START_TEST(tokens)
 }
 END_TEST
 
+START_TEST(a_node_takes_its_tokens_along)
+{
+	struct token_spec agent = token_spec(1, "agent.n", 1), other = token_spec(2, "agent.m", 2),
+			  client = token_spec(3, "portal", 3);
+
+	made_provider(fleet, 1, "a");
+	made_node(fleet, 1, 1, NULL);
+	made_node(fleet, 2, 1, NULL);
+	agent.role = other.role = ROLE_AGENT;
+	agent.node_id = 1;
+	other.node_id = 2;
+	ck_assert_int_eq(fleet_put_token(fleet, &agent, NULL), 0);
+	ck_assert_int_eq(fleet_put_token(fleet, &other, NULL), 0);
+	ck_assert_int_eq(fleet_put_token(fleet, &client, NULL), 0);
+	ck_assert_int_eq(fleet_remove_node(fleet, 1), 0);
+	ck_assert_ptr_null(fleet_token(fleet, "agent.n"));
+	ck_assert_ptr_null(fleet_token_by_hash(fleet, agent.hash));
+	ck_assert_ptr_nonnull(fleet_token(fleet, "agent.m"));
+	ck_assert_ptr_nonnull(fleet_token(fleet, "portal"));
+	agent.id = 4;
+	agent.node_id = 2;
+	ck_assert_int_eq(fleet_put_token(fleet, &agent, NULL), 0);
+}
+END_TEST
+
 START_TEST(iteration_in_the_order_of_insertion)
 {
 	static const uint32_t order[] = {5, 3, 9, 1};
@@ -323,6 +348,7 @@ static Suite *make_suite(void)
 	tcase_add_test(t, a_change_keeps_what_the_agent_said);
 	tcase_add_test(t, a_node_is_found_in_any_case);
 	tcase_add_test(t, tokens);
+	tcase_add_test(t, a_node_takes_its_tokens_along);
 	tcase_add_test(t, iteration_in_the_order_of_insertion);
 	tcase_add_test(t, counts);
 	tcase_add_test(t, ten_thousand_nodes);
