@@ -33,16 +33,32 @@ struct probes {
 	struct evdns_base *dns; /* for nodes given by host name; made at the first need */
 	struct probe *table;
 	unsigned under_way;
+	struct event *forgotten; /* one that was under way */
 	void (*finished)(void *ctx);
 	void *ctx;
 };
+
+static void on_forgotten(evutil_socket_t fd, short what, void *ctx)
+{
+	struct probes *p = ctx;
+
+	(void)fd;
+	(void)what;
+	p->finished(p->ctx);
+}
 
 struct probes *probes_new(struct event_base *base, void (*finished)(void *ctx), void *ctx)
 {
 	struct probes *p = calloc(1, sizeof(*p));
 
-	if (p)
-		*p = (struct probes){.base = base, .finished = finished, .ctx = ctx};
+	if (!p)
+		return NULL;
+	*p = (struct probes){.base = base, .finished = finished, .ctx = ctx};
+	p->forgotten = event_new(base, -1, 0, on_forgotten, p);
+	if (!p->forgotten) {
+		free(p);
+		return NULL;
+	}
 	return p;
 }
 
@@ -74,6 +90,7 @@ void probes_free(struct probes *p)
 	probe_drop(e);
 	if (p->dns)
 		evdns_base_free(p->dns, 0);
+	event_free(p->forgotten);
 	free(p);
 }
 
@@ -82,8 +99,12 @@ void probes_forget(struct probes *p, uint32_t node_id)
 	struct probe *e;
 
 	HASH_FIND(hh, p->table, &node_id, sizeof(node_id), e);
-	if (e)
-		probe_drop(e);
+	if (!e)
+		return;
+	/* Who waits for it would wait for ever: told from the loop, when the node has changed. */
+	if (e->bev)
+		event_active(p->forgotten, EV_TIMEOUT, 0);
+	probe_drop(e);
 }
 
 static void probe_result(struct probe *e, bool answers)

@@ -20,5 +20,6 @@ void probes_free(struct probes *p);
 enum probe_state { PROBE_WAIT, PROBE_ANSWERS, PROBE_DEAD };
 /* The cached result, or starts a probe and says to wait for FINISHED. */
 enum probe_state probes_ask(struct probes *p, const struct node *n, int64_t now_ms);
-/* Forgets a node that is about to be freed or moved to another address. */
+/* Forgets a node that is about to be freed or moved to another address. Who waited for a probe of
+ * it is told by FINISHED in the next turn of the loop. */
 void probes_forget(struct probes *p, uint32_t node_id);

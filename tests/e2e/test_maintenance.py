@@ -4,12 +4,13 @@
 import re
 import socket
 import sys
+import threading
 import time
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "lib"))
 # pylint: disable=wrong-import-position
-from harness import Dispatcher, JumpingClock, Suite, free_port, wait_until
+from harness import Client, Dispatcher, JumpingClock, Suite, free_port, wait_until
 from harness.broker import Broker
 
 suite = Suite("maintenance")
@@ -212,6 +213,49 @@ def a_live_session_on_a_silent_node_is_kept_while_its_port_answers(t):
     home.beat()
     home.beat()
     assert broker.goes_to("alice") == ("home", "session"), "suspended, not deleted"
+
+
+class Deaf:
+    """A port that neither takes nor refuses a connection: its queue is full."""
+
+    def __init__(self):
+        self._listener = socket.create_server(("127.0.0.1", 0), backlog=0)
+        self.port = self._listener.getsockname()[1]
+        self._queued = []
+        while self.callers() == 0:
+            client = socket.socket()
+            client.setblocking(False)
+            client.connect_ex(("127.0.0.1", self.port))
+            self._queued.append(client)
+
+    def callers(self):
+        """How many sockets try to connect to it."""
+        wanted = [f"0100007F:{self.port:04X}", "02"]  # SYN_SENT
+        lines = Path("/proc/net/tcp").read_text(encoding="ascii").splitlines()[1:]
+        return len([line for line in lines if line.split()[2:4] == wanted])
+
+
+@suite.test
+def who_waits_for_a_probe_is_answered_when_its_node_changes(t):
+    broker = Broker(t)
+    broker.farm()
+    deaf = Deaf()
+    home = broker.node("home", address="127.0.0.1", port=deaf.port)
+    other = broker.node("other")
+    home.session("alice").up()
+    keep_beating([other], lambda: home.state() == "silent")
+    before, answers = deaf.callers(), []
+
+    def ask():
+        with Client(unix=broker.socket) as client:
+            answers.append(client.post("/api/v1/connections", {"pool": "office", "user": "alice"}))
+    asking = threading.Thread(target=ask, daemon=True)
+    asking.start()
+    wait_until(lambda: deaf.callers() > before, what="the probe is under way")
+    broker.change("nodes", "home", max_sessions=5)
+    keep_beating([other], lambda: answers)
+    asking.join()
+    assert answers[0].json["node"] == "other", answers
 
 
 @suite.test
