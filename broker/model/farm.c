@@ -97,9 +97,9 @@ int farm_reserve(struct farm *f)
 	return 0;
 }
 
-int farm_prepare_tags(struct farm *f, const struct tag_set *old, const struct tag_set *set)
+uint32_t farm_tags_with(const struct farm *f, const struct tag_set *old, const struct tag_set *set)
 {
-	uint32_t used = 0, positions;
+	uint32_t used = 0;
 
 	for (uint32_t i = 0; i < f->tag_count; i++)
 		used += f->tag_users[i] > 0;
@@ -111,6 +111,13 @@ int farm_prepare_tags(struct farm *f, const struct tag_set *old, const struct ta
 	}
 	for (uint32_t i = 0; i < set->count; i++)
 		used += farm_find_tag(f, set->tag[i]) < 0;
+	return used;
+}
+
+int farm_prepare_tags(struct farm *f, const struct tag_set *old, const struct tag_set *set)
+{
+	uint32_t used = farm_tags_with(f, old, set), positions;
+
 	if (used > FARM_TAGS_MAX)
 		return -E2BIG;
 	positions = used > f->tag_count ? used : f->tag_count;

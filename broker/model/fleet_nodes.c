@@ -171,6 +171,15 @@ static int change_node(
 	return 0;
 }
 
+bool fleet_tags_fit(const struct fleet *f, const struct node_spec *spec)
+{
+	const struct provider *p = fleet_provider_by_id(f, spec->provider_id);
+	const struct node *n = fleet_node_by_id(f, spec->id);
+
+	return !p || farm_tags_with(&p->farm, n && n->provider == p ? &n->spec.tags : NULL,
+			     &spec->tags) <= FARM_TAGS_MAX;
+}
+
 int fleet_put_node(struct fleet *f, const struct node_spec *spec, struct node **ret)
 {
 	struct provider *p = fleet_provider_by_id(f, spec->provider_id);

@@ -26,6 +26,8 @@ struct fleet {
 
 /* Room for one more node: -ENOMEM. */
 int farm_reserve(struct farm *f);
+/* How many distinct tags the farm has with SET in place of OLD (NULL = none). */
+uint32_t farm_tags_with(const struct farm *f, const struct tag_set *old, const struct tag_set *set);
 /* Whether the farm can hold SET in place of OLD (NULL = none): 0 with room made, -E2BIG, -ENOMEM.
  */
 int farm_prepare_tags(struct farm *f, const struct tag_set *old, const struct tag_set *set);

@@ -424,12 +424,27 @@ static void new_secret(struct admin_call *call, struct token_spec *token)
 	secret_hash(call->secret, strlen(call->secret), token->hash);
 }
 
+/* The provider has room for the tags. What is stored and does not fit could not be loaded, either.
+ */
+static bool tags_fit(struct admin_call *call, const struct node_spec *spec)
+{
+	char text[96];
+
+	if (fleet_tags_fit(call->service->fleet, spec))
+		return true;
+	snprintf(text, sizeof(text),
+		"tags: the provider's nodes would have more than %d distinct tags", FARM_TAGS_MAX);
+	refuse(call, SERVICE_CONFLICT, "too_many_tags", text);
+	return false;
+}
+
 static void put_node(struct admin_call *call, const struct node_spec *spec)
 {
 	struct token_spec *token = NULL;
 	struct err e = {""};
 
-	if (!spec_ok(call, node_spec_check(spec, &e), &e) || !writable(call))
+	if (!spec_ok(call, node_spec_check(spec, &e), &e) || !tags_fit(call, spec) ||
+		!writable(call))
 		return;
 	if (!spec->id) {
 		token = &call->agent_token;

@@ -286,6 +286,22 @@ def a_removed_node_can_be_added_again(t):
     broker.one.beat(expect=401)
 
 
+@suite.test
+def a_provider_has_room_for_so_many_tags(t):
+    broker = world(t)
+    for number in range(8):
+        broker.node(f"t{number}", tags=[f"tag-{number}-{i}" for i in range(32)])
+    answer = broker.admin.post("/api/v1/nodes", {
+        "name": "t8", "provider": "farm", "address": "t8.example.test", "tags": ["one-more"]})
+    assert (answer.status, answer.code) == (409, "too_many_tags"), answer
+    answer = broker.admin.patch("/api/v1/nodes/n1", {"tags": ["one-more"]})
+    assert (answer.status, answer.code) == (409, "too_many_tags"), answer
+    assert broker.pg.psql("SELECT count(*) FROM node WHERE name = 't8' OR 'one-more' = ANY(tags)",
+                          "termbroker") == "0", "what is refused is not stored"
+    broker.change("nodes", "t7", tags=["one-more"])
+    broker.change("nodes", "n1", tags=["one-more", "another"])
+
+
 def bad_heartbeats(node):
     """(name, body, status, code, words) of each."""
     good = node.message()
