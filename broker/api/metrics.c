@@ -116,6 +116,8 @@ static void add_store(struct buf *b, struct service *s)
 		stats.events_written);
 	single(b, "store_events_dropped_total", "counter",
 		"Events dropped while the database was away.", stats.events_dropped);
+	single(b, "store_rows_refused_total", "counter",
+		"Rows that the database refused for their content: lost.", stats.rows_refused);
 	family(b, "store_queued", "gauge", "What waits to be written.");
 	labelled(b, "store_queued", "what", "nodes", stats.queued_nodes);
 	labelled(b, "store_queued", "what", "events", stats.queued_events);

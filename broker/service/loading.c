@@ -209,6 +209,16 @@ static void unusable(void *ctx, const char *reason)
 	service_unusable(ctx, reason);
 }
 
+static void row_refused(void *ctx, const char *what)
+{
+	struct service *s = ctx;
+	unsigned suppressed;
+
+	if (log_limit_ok(&s->row_limit, 20, 60000, clock_mono_ms(), &suppressed))
+		log_error("the database refused a row, which is lost: %s (%u more like this)", what,
+			suppressed);
+}
+
 const struct store_handler *loading_handler(void)
 {
 	static const struct store_handler handler = {
@@ -221,6 +231,7 @@ const struct store_handler *loading_handler(void)
 		.load_end = load_end,
 		.lost = lost,
 		.unusable = unusable,
+		.warning = row_refused,
 	};
 
 	return &handler;

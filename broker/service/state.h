@@ -43,7 +43,7 @@ struct service {
 	struct admin_call *changes;    /* of an administrator, that the store has */
 	struct unacked *unacked;       /* logins journalled but not acknowledged, by node */
 
-	struct log_limit denied_limit, refused_limit, duplicate_limit;
+	struct log_limit denied_limit, refused_limit, duplicate_limit, row_limit;
 	struct service_info counters; /* only the counting members are kept here */
 };
 

@@ -233,6 +233,19 @@ def two_changes_at_once_do_not_undo_one_another(t):
     assert (node["port"] == 3390) != (node["max_sessions"] == 7), node
 
 
+@suite.test
+def a_row_that_the_database_refuses_is_told(t):
+    broker = Broker(t, stale_after=60)
+    node, = broker.farm("n1")
+    broker.pg.psql("ALTER TABLE event ADD CONSTRAINT strange CHECK (name <> 'user-login')",
+                   "termbroker")
+    node.up(logins=["alice"])
+    broker.wait_event("node-heard")  # the rest of the batch was taken
+    broker.dispatcher.process.wait_log("refused a row.*user-login.*strange")
+    metrics = broker.admin.get("/metrics").text
+    assert "\ntermbroker_store_rows_refused_total 1\n" in metrics, metrics
+
+
 def start_and_fail(broker, *words):
     """The dispatcher must give up at once and say WORDS."""
     dispatcher = Dispatcher(broker.scope, broker.settings)
