@@ -80,7 +80,7 @@ static void refuse(
 static void error_of_store(
 	const struct admin_call *call, int result, const char *why, struct service_error *ret)
 {
-	const char *kind = kind_names[call->kind];
+	const char *kind = call->act == ADMIN_FORGET ? "session" : kind_names[call->kind];
 
 	switch (result) {
 	case -EEXIST:
@@ -234,6 +234,10 @@ static void on_stored(void *ctx, int result, uint32_t id, const char *why)
 
 	change_ends(call);
 	if (result < 0) {
+		/* What the database has no more must not stay here, where nothing else would end
+		 * it. */
+		if (result == -ENOENT && call->act != ADMIN_PUT)
+			(void)apply(call);
 		error_of_store(call, result, why ? why : "", &error);
 		finish(call, &error);
 		return;

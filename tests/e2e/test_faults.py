@@ -246,6 +246,22 @@ def a_row_that_the_database_refuses_is_told(t):
     assert "\ntermbroker_store_rows_refused_total 1\n" in metrics, metrics
 
 
+@suite.test
+def what_only_memory_has_can_be_removed(t):
+    broker = Broker(t)
+    node, = broker.farm("n1")
+    node.session("alice").up()
+    wait_until(lambda: node.state() == "silent")
+    broker.pg.psql("DELETE FROM session", "termbroker")
+    answer = broker.admin.delete("/api/v1/sessions/n1:c1")
+    assert answer.status == 404 and "no such session" in answer.text, answer
+    assert broker.admin.get("/api/v1/sessions").json["items"] == []
+    broker.pg.psql("DELETE FROM node", "termbroker")
+    answer = broker.admin.delete("/api/v1/nodes/n1")
+    assert answer.status == 404 and "no such node" in answer.text, answer
+    assert broker.admin.get("/api/v1/nodes").json["items"] == []
+
+
 def start_and_fail(broker, *words):
     """The dispatcher must give up at once and say WORDS."""
     dispatcher = Dispatcher(broker.scope, broker.settings)
