@@ -132,6 +132,20 @@ static struct session *update_state(
 	return s;
 }
 
+/* The same session under another key, since the rules for names changed. */
+static struct session *update_key(struct update *u, struct session *s, struct session *fresh)
+{
+	if (session_index_add(&u->fleet->sessions, fresh) < 0) {
+		u->error = -ENOMEM;
+		free(fresh);
+		return s;
+	}
+	session_index_remove(&u->fleet->sessions, s);
+	free(s);
+	tell(u, SESSION_CHANGED, fresh);
+	return fresh;
+}
+
 /* S and R have one id, but the spelling, the client, or the rules for names differ. */
 static struct session *update_text(
 	struct update *u, struct session *s, const struct heartbeat_session *r)
@@ -156,6 +170,8 @@ static struct session *update_text(
 		tell(u, SESSION_CHANGED, fresh);
 		return fresh;
 	}
+	if (!u->same_rules && strcmp(session_display(s), session_display(fresh)) == 0)
+		return update_key(u, s, fresh);
 	/* Another user: the node gave the id to a new session. */
 	fresh->first_seen_ms = u->now_ms;
 	fresh->since_ms = clamp_since(r->since_ms, u->now_ms);

@@ -175,6 +175,24 @@ def local_accounts_belong_to_their_node(t):
 
 
 @suite.test
+def new_rules_for_names_log_nobody_out(t):
+    broker = Broker(t, stale_after=60)
+    home, other = broker.farm("home", "other")
+    home.session("alice")
+    home.up(cpu=90, logins=["alice"])
+    other.up(cpu=1)
+    broker.dispatcher.settings["user_names"] = {"default_domain": "corp.example"}
+    broker.dispatcher.write_config()
+    broker.dispatcher.reload()
+    broker.dispatcher.process.wait_log("reloaded")
+    home.beat(cpu=90)
+    assert broker.goes_to("alice@corp.example") == ("home", "session")
+    assert broker.goes_to("alice") == ("home", "session")
+    broker.wait_event("session-reconnect")
+    assert "user-logout" not in [row["event"] for row in broker.events()]
+
+
+@suite.test
 def sessions_that_end_free_their_user(t):
     broker = Broker(t)
     home, other = broker.farm("home", "other")

@@ -214,9 +214,13 @@ START_TEST(new_rules_for_names_make_the_keys_anew)
 	ck_assert_int_eq(user_names_set_default(names, "corp", NULL), 0);
 	fleet_user_names_changed(fleet);
 	told[0] = '\0';
-	ck_assert_int_eq(fleet_apply_sessions(fleet, n, &h, names, NOW, tell, fleet, &bad), 0);
-	ck_assert_str_eq(told, "-a +a=corp\\alice ");
+	ck_assert_int_eq(
+		fleet_apply_sessions(fleet, n, &h, names, NOW + 1000, tell, fleet, &bad), 0);
+	ck_assert_str_eq(told, "~a "); /* nobody logged out */
+	check_lists();
 	ck_assert_ptr_nonnull(fleet_user_sessions(fleet, "corp\\alice"));
+	ck_assert_ptr_null(fleet_user_sessions(fleet, "alice"));
+	ck_assert_int_eq(fleet_find_session(n, "a")->first_seen_ms, NOW);
 	told[0] = '\0';
 	ck_assert_int_eq(fleet_apply_sessions(fleet, n, &h, names, NOW, tell, fleet, &bad), 0);
 	ck_assert_str_eq(told, "");
@@ -230,7 +234,8 @@ START_TEST(local_users_follow_the_nodes_name)
 
 	ck_assert_str_eq(report_at(&root, 1, true, NOW), "+a=\\n1\\root ");
 	made_change(fleet, n, name[0] = 'm');
-	ck_assert_str_eq(report_at(&root, 1, true, NOW), "-a +a=\\m1\\root ");
+	ck_assert_str_eq(report_at(&root, 1, true, NOW), "~a ");
+	ck_assert_ptr_nonnull(fleet_user_sessions(fleet, "\\m1\\root"));
 	ck_assert_str_eq(report_at(&root, 1, true, NOW), "");
 }
 END_TEST
