@@ -188,6 +188,7 @@ int fleet_load_session(struct fleet *f, struct node *n, const char *id, const ch
 		n->session_count++;
 	}
 	n->sessions[at] = s;
+	n->spellings = f->spellings - 1; /* who wrote the row may have had other rules for names */
 	node_refresh(n);
 	return 0;
 }

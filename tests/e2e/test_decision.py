@@ -190,6 +190,13 @@ def new_rules_for_names_log_nobody_out(t):
     assert broker.goes_to("alice") == ("home", "session")
     broker.wait_event("session-reconnect")
     assert "user-logout" not in [row["event"] for row in broker.events()]
+    # the same while nobody was there to be told of the change
+    broker.dispatcher.stop()
+    broker.dispatcher.settings["user_names"] = {"default_domain": "new.example"}
+    broker.dispatcher.write_config()
+    broker.start()
+    home.beat(cpu=90)
+    assert broker.goes_to("alice@new.example") == ("home", "session")
 
 
 @suite.test
