@@ -49,6 +49,7 @@ struct node *fleet_node(const struct fleet *f, const char *name);
 /* The same in any case of letters; of several the one that is spelled so, else any. */
 struct node *fleet_node_any_case(const struct fleet *f, const char *name);
 struct node *fleet_node_by_id(const struct fleet *f, uint32_t id);
+struct node *fleet_node_by_endpoint(const struct fleet *f, const char *address, uint16_t port);
 struct token *fleet_token(const struct fleet *f, const char *name);
 struct token *fleet_token_by_hash(const struct fleet *f, const uint8_t hash[SECRET_HASH_SIZE]);
 

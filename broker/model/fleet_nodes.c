@@ -53,24 +53,24 @@ struct node *fleet_node_by_id(const struct fleet *f, uint32_t id)
 	return n;
 }
 
-static void make_endpoint(const struct node_spec *spec, char ret[LIMIT_ADDRESS_SIZE + 8])
+static void make_endpoint(const char *address, uint16_t port, char ret[LIMIT_ADDRESS_SIZE + 8])
 {
-	snprintf(ret, LIMIT_ADDRESS_SIZE + 8, "%s %u", spec->address, spec->port);
+	snprintf(ret, LIMIT_ADDRESS_SIZE + 8, "%s %u", address, port);
 }
 
-static const struct node *find_endpoint(const struct fleet *f, const struct node_spec *spec)
+struct node *fleet_node_by_endpoint(const struct fleet *f, const char *address, uint16_t port)
 {
 	char endpoint[LIMIT_ADDRESS_SIZE + 8];
 	struct node *n;
 
-	make_endpoint(spec, endpoint);
+	make_endpoint(address, port, endpoint);
 	HASH_FIND(by_endpoint, f->node_endpoints, endpoint, strlen(endpoint), n);
 	return n;
 }
 
 static int link_keys(struct fleet *f, struct node *n)
 {
-	make_endpoint(&n->spec, n->endpoint);
+	make_endpoint(n->spec.address, n->spec.port, n->endpoint);
 	HASH_ADD_KEYPTR(by_name, f->node_names, n->spec.name, strlen(n->spec.name), n);
 	if (!n->by_name.tbl)
 		return -ENOMEM;
@@ -185,7 +185,7 @@ int fleet_put_node(struct fleet *f, const struct node_spec *spec, struct node **
 	struct provider *p = fleet_provider_by_id(f, spec->provider_id);
 	struct node *n = fleet_node_by_id(f, spec->id);
 	const struct node *same_name = fleet_node(f, spec->name);
-	const struct node *same_endpoint = find_endpoint(f, spec);
+	const struct node *same_endpoint = fleet_node_by_endpoint(f, spec->address, spec->port);
 	int rc;
 
 	if (spec->id == 0)

@@ -8,6 +8,8 @@
  * process.
  */
 #include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -86,6 +88,83 @@ static void check(struct service *s, int r, const char *kind, const char *name)
 		s->loading->failed = true;
 }
 
+/* ---- names that moved ----
+ *
+ * What here has the name of a loaded row of another id is of yesterday: it gets its own new name
+ * later in this load, or it is gone and will be removed at the end. Until then it is called
+ * something that no object may be called. */
+
+static void set_aside(char name[LIMIT_NAME_SIZE], uint32_t id)
+{
+	snprintf(name, LIMIT_NAME_SIZE, "~%" PRIu32, id);
+}
+
+static int put_provider(struct service *s, const struct provider_spec *spec)
+{
+	const struct provider *other = fleet_provider(s->fleet, spec->name);
+	struct provider_spec aside;
+
+	if (other && other->spec.id != spec->id) {
+		aside = other->spec;
+		set_aside(aside.name, aside.id);
+		(void)fleet_put_provider(s->fleet, &aside, NULL);
+	}
+	return fleet_put_provider(s->fleet, spec, NULL);
+}
+
+static int put_pool(struct service *s, const struct pool_spec *spec)
+{
+	const struct pool *other = fleet_pool(s->fleet, spec->name);
+	struct pool_spec aside;
+
+	if (other && other->spec.id != spec->id) {
+		aside = other->spec;
+		set_aside(aside.name, aside.id);
+		(void)fleet_put_pool(s->fleet, &aside, NULL);
+	}
+	return fleet_put_pool(s->fleet, spec, NULL);
+}
+
+/* An address has no such other value: who had it goes, and comes back from its row. */
+static void free_endpoint(struct service *s, const struct node_spec *spec)
+{
+	struct node *n = fleet_node_by_endpoint(s->fleet, spec->address, spec->port);
+
+	if (!n || n->spec.id == spec->id)
+		return;
+	admin_forget_node(s, n);
+	(void)fleet_remove_node(s->fleet, n->spec.id);
+}
+
+static int put_node(struct service *s, const struct node_spec *spec, struct node **ret)
+{
+	const struct node *other;
+	struct node_spec aside;
+
+	free_endpoint(s, spec);
+	other = fleet_node(s->fleet, spec->name);
+	if (other && other->spec.id != spec->id) {
+		aside = other->spec;
+		set_aside(aside.name, aside.id);
+		(void)fleet_put_node(s->fleet, &aside, NULL);
+	}
+	return fleet_put_node(s->fleet, spec, ret);
+}
+
+static int put_token(struct service *s, const struct token_spec *spec)
+{
+	const struct token *other = fleet_token(s->fleet, spec->name);
+
+	if (other && other->spec.id != spec->id)
+		(void)fleet_remove_token(s->fleet, other->spec.id);
+	other = fleet_token_by_hash(s->fleet, spec->hash);
+	if (other && other->spec.id != spec->id)
+		(void)fleet_remove_token(s->fleet, other->spec.id);
+	return fleet_put_token(s->fleet, spec, NULL);
+}
+
+/* ---- rows ---- */
+
 static void load_provider(void *ctx, const struct provider_spec *spec)
 {
 	struct service *s = ctx;
@@ -93,7 +172,7 @@ static void load_provider(void *ctx, const struct provider_spec *spec)
 	if (!s->loading)
 		return;
 	id_add(s->loading, &s->loading->providers, spec->id);
-	check(s, fleet_put_provider(s->fleet, spec, NULL), "provider", spec->name);
+	check(s, put_provider(s, spec), "provider", spec->name);
 }
 
 static void load_pool(void *ctx, const struct pool_spec *spec)
@@ -103,7 +182,7 @@ static void load_pool(void *ctx, const struct pool_spec *spec)
 	if (!s->loading)
 		return;
 	id_add(s->loading, &s->loading->pools, spec->id);
-	check(s, fleet_put_pool(s->fleet, spec, NULL), "pool", spec->name);
+	check(s, put_pool(s, spec), "pool", spec->name);
 }
 
 static void load_node(void *ctx, const struct node_spec *spec, const struct node_stored *stored)
@@ -114,7 +193,7 @@ static void load_node(void *ctx, const struct node_spec *spec, const struct node
 	if (!s->loading)
 		return;
 	id_add(s->loading, &s->loading->nodes, spec->id);
-	check(s, fleet_put_node(s->fleet, spec, &n), "node", spec->name);
+	check(s, put_node(s, spec, &n), "node", spec->name);
 	if (n && !n->heard_here && stored)
 		node_load(n, stored, clock_mono_ms());
 }
@@ -126,7 +205,7 @@ static void load_token(void *ctx, const struct token_spec *spec)
 	if (!s->loading)
 		return;
 	id_add(s->loading, &s->loading->tokens, spec->id);
-	check(s, fleet_put_token(s->fleet, spec, NULL), "token", spec->name);
+	check(s, put_token(s, spec), "token", spec->name);
 }
 
 static void load_session(void *ctx, uint32_t node_id, const char *id, const char *user_key,

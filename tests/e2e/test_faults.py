@@ -210,6 +210,55 @@ def changes_made_meanwhile_are_seen_after_a_reconnect(t):
 
 
 @suite.test
+def names_that_moved_meanwhile_are_followed(t):
+    broker = Broker(t, stale_after=60)
+    one, two, three = broker.farm("one", "two", "three")
+    for node in (one, two, three):
+        node.session("alice" if node is one else "bob").up()
+    # names and addresses change places; a node, a pool and a provider come anew in place of others
+    broker.pg.psql("""
+        UPDATE node SET name = 'x' WHERE name = 'one';
+        UPDATE node SET name = 'one' WHERE name = 'two';
+        UPDATE node SET name = 'two' WHERE name = 'x';
+        UPDATE node SET address = 'x' WHERE name = 'three';
+        UPDATE node SET address = 'three.example.test' WHERE name = 'one';
+        UPDATE node SET address = 'two.example.test' WHERE name = 'three';
+        CREATE TEMP TABLE p AS SELECT * FROM provider;
+        UPDATE provider SET name = 'old';
+        ALTER TABLE p DROP COLUMN id;
+        INSERT INTO provider (name, share_sessions, balance_by_metrics, prefer_sharing,
+            on_mass_silence, cpu_rule, cpu_zero, cpu_full, memory_rule, memory_zero, memory_full,
+            sessions_rule, load_script_rule, mode, mode_reason)
+            SELECT name, share_sessions, balance_by_metrics, prefer_sharing, on_mass_silence,
+                cpu_rule, cpu_zero, cpu_full, memory_rule, memory_zero, memory_full, sessions_rule,
+                load_script_rule, mode, mode_reason FROM p;
+        UPDATE node SET provider_id = (SELECT id FROM provider WHERE name = 'farm');
+        INSERT INTO pool (name, provider_id, default_tags, forced_tags, allowed_tags,
+            untagged_default, rdp_extra, mode, mode_reason)
+            SELECT 'x', (SELECT id FROM provider WHERE name = 'farm'), default_tags, forced_tags,
+                allowed_tags, untagged_default, rdp_extra, mode, mode_reason FROM pool;
+        DELETE FROM pool WHERE name = 'office';
+        UPDATE pool SET name = 'office';
+        DELETE FROM provider WHERE name = 'old';
+        """, "termbroker")
+    wanted = broker.pg.psql("SELECT n.name, address, port, p.name FROM node n JOIN provider p "
+                            "ON p.id = provider_id ORDER BY 1", "termbroker").splitlines()
+    broker.pg.psql("SELECT pg_terminate_backend(pid) FROM pg_stat_activity "
+                   "WHERE usename = 'termbrokerd'")
+
+    def found():
+        nodes = broker.admin.get("/api/v1/nodes").json["items"]
+        return sorted(f"{n['name']}|{n['address']}|{n['port']}|{n['provider']}" for n in nodes)
+    wait_until(lambda: found() == wanted, 40, what=f"{wanted}")
+    assert [p["name"] for p in broker.admin.get("/api/v1/providers").json["items"]] == ["farm"]
+    assert broker.goes_to("alice") == ("two", "session")
+    one.name, two.name = "two", "one"
+    for node in (one, two, three):
+        node.beat()
+    assert "could not take" not in broker.dispatcher.log()
+
+
+@suite.test
 def two_changes_at_once_do_not_undo_one_another(t):
     broker = Broker(t)
     broker.farm("n1")
