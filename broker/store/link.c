@@ -16,8 +16,6 @@
 
 #define RETRY_FIRST_MS 200
 #define RETRY_MAX_MS 5000
-/* The reading connection loads everything: its statements may take longer. */
-#define READER_TIMEOUTS 12
 
 void link_break(struct store *s, bool unusable, const char *reason)
 {
@@ -112,7 +110,9 @@ static void writer_ready(void *ctx)
 	struct store *s = ctx;
 
 	s->state = LINK_CONNECT_READER;
-	connector_start_again(s->connector, s->statement_timeout_ms * READER_TIMEOUTS);
+	/* The server gives a slow read up before we do: only that read fails then, and not the
+	 * link. */
+	connector_start_again(s->connector, s->statement_timeout_ms * 4 / 5);
 }
 
 static void connection_lost(void *ctx, const struct fault *fault)

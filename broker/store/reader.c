@@ -31,6 +31,7 @@ struct reader {
 	struct read_list reads;
 	bool open, preparing, sent;
 	int64_t progress_ms; /* when the first read last saw a row */
+	int64_t sent_ms;     /* when it was sent */
 	int result;	     /* of the first read, so far */
 	struct fault fault;
 };
@@ -115,14 +116,13 @@ static void lose_connection(struct reader *r)
 	lose(r, -ENOTCONN, &fault);
 }
 
-/* When the first read has waited too long: everything behind it has, too. */
 static int64_t deadline(const struct reader *r)
 {
 	const struct read *first = TAILQ_FIRST(&r->reads);
 
 	if (!first || first->progressing)
 		return r->progress_ms + r->timeout_ms;
-	return first->queued_ms + r->timeout_ms;
+	return r->sent_ms + r->timeout_ms;
 }
 
 static void arm(struct reader *r)
@@ -153,12 +153,28 @@ static void flush(struct reader *r)
 		event_add(r->writable, NULL);
 }
 
+/* Those that waited too long for their turn: slow ones were before them. */
+static void drop_late(struct reader *r)
+{
+	int64_t oldest = clock_mono_ms() - r->timeout_ms;
+	struct fault fault = {.sqlstate = "57014"};
+	struct read *first;
+
+	err_set(&fault.message, 0, "too many slow reads wait");
+	while ((first = TAILQ_FIRST(&r->reads)) && !first->progressing && first->queued_ms < oldest)
+		end_first(r, -ETIMEDOUT, &fault);
+}
+
 static void send_next(struct reader *r)
 {
-	struct read *first = TAILQ_FIRST(&r->reads);
+	struct read *first;
 	const char *values[READ_PARAMS_MAX];
 
-	if (!r->open || r->preparing || r->sent || !first)
+	if (!r->open || r->preparing || r->sent)
+		return;
+	drop_late(r);
+	first = TAILQ_FIRST(&r->reads);
+	if (!first)
 		return;
 	for (int i = 0; i < first->count; i++)
 		values[i] = first->values[i];
@@ -171,7 +187,7 @@ static void send_next(struct reader *r)
 		return;
 	}
 	r->sent = true;
-	r->progress_ms = clock_mono_ms();
+	r->progress_ms = r->sent_ms = clock_mono_ms();
 	arm(r);
 	flush(r);
 }

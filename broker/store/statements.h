@@ -30,6 +30,7 @@ enum statement {
 	SQL_WRITER_END, /* number of the above */
 	/* the reading connection; all answer in binary */
 	SQL_BEGIN_SNAPSHOT = SQL_WRITER_END,
+	SQL_LOAD_PATIENCE,
 	SQL_LOAD_CLUSTER,
 	SQL_LOAD_PROVIDERS,
 	SQL_LOAD_POOLS,

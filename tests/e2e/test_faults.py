@@ -193,6 +193,35 @@ def a_frozen_database_does_not_stop_the_loop(t):
 
 
 @suite.test
+def a_slow_look_into_the_journal_is_given_up_alone(t):
+    broker = Broker(t, stale_after=60)
+    broker.farm("n1")
+    reader = broker.pg.psql("SELECT pid FROM pg_stat_activity WHERE usename = 'termbrokerd' "
+                            "AND query = 'COMMIT'")
+    broker.pg.psql(f"""
+        ALTER TABLE event ENABLE ROW LEVEL SECURITY;
+        CREATE POLICY slow ON event USING
+            (CASE WHEN pg_backend_pid() = {reader} THEN (SELECT pg_sleep(60)) IS NOT NULL
+             ELSE true END);""", "termbroker")
+    answers = []
+
+    def read():
+        with Client(unix=broker.socket) as client:
+            answers.append(client.get("/api/v1/events"))
+    threads = [threading.Thread(target=read) for _ in range(3)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert {(a.status, a.code) for a in answers} == {(503, "database_unavailable")}, answers
+    assert "timeout" in answers[0].text, answers
+    assert broker.admin.get("/api/v1/status").json["database"] == "up"
+    broker.pg.psql("ALTER TABLE event DISABLE ROW LEVEL SECURITY", "termbroker")
+    assert broker.events()
+    assert "database lost" not in broker.dispatcher.log()
+
+
+@suite.test
 def changes_made_meanwhile_are_seen_after_a_reconnect(t):
     broker = Broker(t, stale_after=60)
     one, two = broker.farm("one", "two")
