@@ -143,6 +143,7 @@ void node_load(struct node *n, const struct node_stored *stored, int64_t now_ms)
 	n->streak = stored->voice == NODE_HEARD ? STREAK_TO_BE_HEARD : 0;
 	n->heard_here = false;
 	n->heard_ms = now_ms;
+	n->silent_ms = INT64_MIN / 2; /* not lately; now minus this does not overflow */
 	n->heard_wall_us = stored->heard_wall_us;
 	memcpy(n->boot_id, stored->boot_id, sizeof(n->boot_id));
 	memcpy(n->old_boot_ids, stored->old_boot_ids, sizeof(n->old_boot_ids));
@@ -166,6 +167,7 @@ bool node_check_silence(struct node *n, int64_t stale_after_ms, int64_t now_ms)
 	if (n->voice != NODE_HEARD)
 		return false;
 	n->voice = NODE_SILENT;
+	n->silent_ms = now_ms;
 	node_refresh(n);
 	return true;
 }

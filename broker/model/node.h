@@ -39,6 +39,7 @@ struct node {
 	uint32_t streak;        /* heartbeats in a row since it was silent, capped */
 	bool heard_here;        /* a heartbeat came to this process */
 	int64_t heard_ms;       /* monotonic, receive time; start-up time for rows of the database */
+	int64_t silent_ms;      /* monotonic, when it fell silent here; far past for rows of the database */
 	int64_t heard_wall_us;  /* wall clock of the same, for display and storage; 0 never */
 	char boot_id[LIMIT_BOOT_ID_SIZE];
 	char old_boot_ids[4][LIMIT_BOOT_ID_SIZE]; /* replaced ones: never come back */

@@ -199,8 +199,10 @@ void service_loaded(struct service *s, const char *cluster_id)
 	s->grace_until_ms = now_ms + s->config->stale_after_ms;
 	s->loaded = true;
 	set_topology(s, cluster_id);
-	if (first)
+	if (first) {
+		tick_restore(s);
 		journal_started(s);
+	}
 	if (s->lost_at_ms)
 		journal_back(s, (now_ms - s->lost_at_ms) / 1000);
 	s->lost_at_ms = 0;

@@ -91,3 +91,6 @@ void service_unusable(struct service *s, const char *reason);
 
 /* ---- tick.c ---- */
 void tick_run(void *ctx);
+/* After the first load: the nodes that fell silent together before the start are still a mass
+ * silence, of which was told. */
+void tick_restore(struct service *s);

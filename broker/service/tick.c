@@ -6,6 +6,7 @@
  */
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 
 #include "base/clock.h"
 #include "service/state.h"
@@ -58,7 +59,7 @@ static void judge_provider(struct service *s, struct provider *p, int64_t now_ms
 		known++;
 		if (n->voice == NODE_SILENT) {
 			silent++;
-			lately += now_ms - n->heard_ms < 2 * stale;
+			lately += now_ms - n->silent_ms < stale;
 		}
 	}
 	if (!p->mass_silence && known > 1 && 2 * lately > known) {
@@ -67,6 +68,51 @@ static void judge_provider(struct service *s, struct provider *p, int64_t now_ms
 	} else if (p->mass_silence && 2 * silent <= known) {
 		provider_set_mass_silence(p, false);
 	}
+}
+
+static int compare_moments(const void *a, const void *b)
+{
+	int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
+
+	return x < y ? -1 : x > y;
+}
+
+/* Whether more than half of KNOWN nodes were heard last within one stale_after; sorts MOMENTS. */
+static bool fell_together(int64_t *moments, uint32_t count, uint32_t known, int64_t stale_us)
+{
+	uint32_t half = known / 2;
+
+	qsort(moments, count, sizeof(*moments), compare_moments);
+	for (uint32_t i = 0; i + half < count; i++)
+		if (moments[i + half] - moments[i] < stale_us)
+			return true;
+	return false;
+}
+
+static void restore_provider(struct service *s, struct provider *p)
+{
+	int64_t *moments = calloc(p->farm.count + 1, sizeof(*moments));
+	uint32_t known = 0, silent = 0;
+
+	if (!moments)
+		return; /* on_mass_silence = keep then refuses */
+	for (uint32_t i = 0; i < p->farm.count; i++) {
+		const struct node *n = p->farm.nodes[i];
+
+		known += n->voice != NODE_NEVER_HEARD;
+		if (n->voice == NODE_SILENT)
+			moments[silent++] = n->heard_wall_us;
+	}
+	if (known > 1 && fell_together(moments, silent, known, s->config->stale_after_ms * 1000))
+		provider_set_mass_silence(p, true);
+	free(moments);
+}
+
+void tick_restore(struct service *s)
+{
+	for (struct provider *p = fleet_next_provider(s->fleet, NULL); p;
+		p = fleet_next_provider(s->fleet, p))
+		restore_provider(s, p);
 }
 
 void tick_run(void *ctx)

@@ -184,6 +184,34 @@ def more_than_half_silent_is_one_alarm(t):
     wait_until(lambda: nodes[0].state() == "silent")
     wait_until(lambda: broker.ask("bob").status == 200, what="the last known indices serve")
 
+    def alarms():
+        return len([row for row in broker.events() if row["event"] == "mass-silence"])
+    wait_until(lambda: alarms() == 2)
+    broker.dispatcher.stop()
+    broker.start()
+    assert broker.goes_to("bob")[1] == "least_loaded", "a restart does not forget that it is so"
+    wait_until(lambda: not broker.admin.get("/api/v1/status").json["grace"])
+    nodes[0].up()
+    keep_beating(nodes[:1], lambda: broker.admin.get("/api/v1/status").json["uptime_seconds"] > 4)
+    assert alarms() == 2
+
+
+@suite.test
+def nodes_that_fell_silent_one_by_one_are_no_alarm_after_a_restart(t):
+    broker = Broker(t)
+    nodes = broker.farm("a", "b", "c")
+    for node in nodes:
+        node.up()
+    keep_beating(nodes[:2], lambda: nodes[2].state() == "silent")
+    since = time.monotonic()
+    keep_beating(nodes[:2], lambda: time.monotonic() - since > 3)
+    keep_beating(nodes[:1], lambda: nodes[1].state() == "silent")
+    broker.dispatcher.stop()
+    broker.start()
+    keep_beating(nodes[:1], lambda: broker.admin.get("/api/v1/status").json["uptime_seconds"] > 4)
+    assert broker.admin.get("/api/v1/status").json["grace"] is False
+    assert "mass-silence" not in [row["event"] for row in broker.events()]
+
 
 @suite.test
 def a_live_session_on_a_silent_node_is_kept_while_its_port_answers(t):
