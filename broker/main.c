@@ -230,23 +230,28 @@ static void on_reload_signal(void *ctx)
 {
 	struct daemon *d = ctx;
 	struct config *fresh = NULL;
+	char fixed[128] = "";
 	struct err e = {""};
 	int r = load_config(d->options->config, &fresh, &e);
 
 	notify_state("RELOADING=1");
-	if (r == 0)
-		r = set_advertise(fresh, d->api);
-	if (r == 0)
-		r = reload(d, fresh, &e);
+	if (r == 0) {
+		r = config_keep_fixed(fresh, d->config, fixed, sizeof(fixed));
+		if (r == 0)
+			r = set_advertise(fresh, d->api);
+		if (r < 0)
+			err_errno(&e, r, "could not reload");
+		else
+			r = reload(d, fresh, &e);
+	}
 	if (r < 0) {
 		log_error("not reloaded, the old configuration stays: %s", e.text);
 		journal_reloaded(d, e.text);
 		config_free(fresh);
 		journal_reopen(d->journal, &e);
 	} else {
-		if (strcmp(fresh->database, d->config->database) != 0)
-			log_warning("database.connection was changed: it takes effect at the next "
-				    "start");
+		if (fixed[0])
+			log_warning("changed, but only the next start can take it: %s", fixed);
 		log_set_level(fresh->log_level);
 		service_reload(d->service, fresh);
 		config_free(d->config);

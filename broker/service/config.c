@@ -333,15 +333,107 @@ int config_load(const char *file, const char *conf_d, struct config **ret, struc
 	return 0;
 }
 
-void config_free(struct config *c)
+/* ---- reload ---- */
+
+static void note_changed(char *changed, size_t size, const char *what)
 {
-	if (!c)
-		return;
+	size_t len = strlen(changed);
+
+	snprintf(changed + len, size - len, "%s%s", len ? ", " : "", what);
+}
+
+/* FRESH becomes a copy of RUNNING. */
+static int keep_string(
+	char **fresh, const char *running, const char *what, char *changed, size_t size)
+{
+	bool failed = false;
+	char *copy;
+
+	if (strcmp(*fresh, running) == 0)
+		return 0;
+	copy = take(running, &failed);
+	if (failed)
+		return -ENOMEM;
+	secret_wipe(*fresh, strlen(*fresh));
+	free(*fresh);
+	*fresh = copy;
+	note_changed(changed, size, what);
+	return 0;
+}
+
+static bool same_listeners(const struct config *a, const struct config *b)
+{
+	if (a->listener_count != b->listener_count)
+		return false;
+	for (unsigned i = 0; i < a->listener_count; i++) {
+		const struct config_listener *x = &a->listeners[i], *y = &b->listeners[i];
+
+		if (strcmp(x->address, y->address) != 0 || x->port != y->port || x->tls != y->tls)
+			return false;
+	}
+	return true;
+}
+
+static void free_listeners(struct config *c)
+{
 	for (unsigned i = 0; i < c->listener_count; i++) {
 		free(c->listeners[i].address);
 		free(c->listeners[i].certificate);
 		free(c->listeners[i].key);
 	}
+	memset(c->listeners, 0, sizeof(c->listeners));
+	c->listener_count = 0;
+}
+
+static int keep_listeners(
+	struct config *fresh, const struct config *running, char *changed, size_t size)
+{
+	bool failed = false;
+
+	if (same_listeners(fresh, running))
+		return 0;
+	free_listeners(fresh);
+	for (unsigned i = 0; i < running->listener_count; i++) {
+		const struct config_listener *from = &running->listeners[i];
+
+		fresh->listeners[fresh->listener_count++] = (struct config_listener){
+			.address = take(from->address, &failed),
+			.port = from->port,
+			.tls = from->tls,
+			.certificate = take(from->certificate, &failed),
+			.key = take(from->key, &failed),
+		};
+	}
+	note_changed(changed, size, "listen");
+	return failed ? -ENOMEM : 0;
+}
+
+int config_keep_fixed(
+	struct config *fresh, const struct config *running, char *changed, size_t size)
+{
+	int r;
+
+	changed[0] = '\0';
+	r = keep_string(&fresh->name, running->name, "name", changed, size);
+	if (r == 0)
+		r = keep_listeners(fresh, running, changed, size);
+	if (r == 0)
+		r = keep_string(&fresh->socket_path, running->socket_path, "admin_socket.path",
+			changed, size);
+	if (r == 0)
+		r = keep_string(&fresh->socket_group, running->socket_group, "admin_socket.group",
+			changed, size);
+	if (r == 0)
+		r = keep_string(
+			&fresh->database, running->database, "database.connection", changed, size);
+	return r;
+}
+
+void config_free(struct config *c)
+{
+	if (!c)
+		return;
+	free_listeners(c);
 	free(c->name);
 	free(c->advertise);
 	free(c->socket_path);

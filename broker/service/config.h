@@ -58,3 +58,8 @@ struct config {
 /* 0 and *ret (caller: config_free); negative errno with file and line in E. CONF_D may be NULL. */
 int config_load(const char *file, const char *conf_d, struct config **ret, struct err *e);
 void config_free(struct config *c);
+/* For a reload: what only a start can change (name, listeners, admin socket, database) is set in
+ * FRESH as it is in RUNNING, but for the files of certificates where the listeners are the same.
+ * CHANGED gets the names of what differed, "" if nothing did. -ENOMEM. */
+int config_keep_fixed(
+	struct config *fresh, const struct config *running, char *changed, size_t size);

@@ -207,6 +207,27 @@ def who_comes_by_the_socket_is_named_by_the_kernel(t):
 
 
 @suite.test
+def what_only_a_start_can_change_is_named_and_stays(t):
+    dispatcher = Dispatcher(t, settings(t, name="before"))
+    dispatcher.start()
+    client = Client(unix=t.dir / "admin.sock")
+    topology = client.get("/api/v1/topology").json["dispatchers"]
+    dispatcher.settings.update(
+        name="after", stale_after=7, admin_socket={"path": t.dir / "x.sock", "group": "x"},
+        listen={"address": "127.0.0.1", "port": 1, "tls": False},
+        database={"connection": "dbname=elsewhere"})
+    dispatcher.write_config()
+    for _ in range(2):  # it is said each time, for it still waits
+        before = dispatcher.log().count("only the next start")
+        dispatcher.reload()
+        wait_until(lambda n=before: dispatcher.log().count("only the next start") > n)
+    assert ("name, listen, admin_socket.path, admin_socket.group, database.connection"
+            in dispatcher.log()), dispatcher.log()
+    assert client.get("/api/v1/topology").json["dispatchers"] == topology
+    assert client.get("/api/v1/status").json["dispatcher"] == "before"
+
+
+@suite.test
 def a_stop_writes_what_is_queued(t):
     dispatcher = Dispatcher(t, settings(t, name="stopping"))
     dispatcher.start()
