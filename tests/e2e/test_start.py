@@ -159,6 +159,24 @@ def the_log_is_reopened_though_the_configuration_is_bad(t):
 
 
 @suite.test
+def a_quiet_journal_still_stores_who_changed_what(t):
+    dispatcher = Dispatcher(t, settings(t, journal={"file": t.dir / "journal.log",
+                                                    "level": "error"}))
+    dispatcher.start()
+    client = Client(unix=t.dir / "admin.sock")
+    path = "/api/v1/providers/quiet"
+    assert client.post("/api/v1/providers", {"name": "quiet"}).status == 201
+    assert client.patch(path, {"prefer_sharing": False}).status == 200
+    assert client.put(f"{path}/maintenance", {"mode": "drain", "reason": "x"}).status == 200
+    assert client.delete(path).status == 204
+    rows = [row for row in client.get("/api/v1/events?limit=1000").json["items"]
+            if row["params"].get("name") == "quiet"]
+    assert [row["event"] for row in rows] == \
+        ["admin-created", "admin-changed", "maintenance", "admin-removed"], rows
+    assert (t.dir / "journal.log").read_text() == ""
+
+
+@suite.test
 def syslog_has_the_events_too(t):
     path = t.dir / "log"
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as syslog:
