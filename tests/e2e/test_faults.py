@@ -396,6 +396,21 @@ def a_connection_limit_is_waited_out(t):
 
 
 @suite.test
+def a_connection_limit_while_running_is_waited_out_too(t):
+    broker = Broker(t, stale_after=60)
+    node, = broker.farm("n1")
+    node.up()
+    broker.pg.psql("ALTER ROLE termbrokerd CONNECTION LIMIT 0; SELECT pg_terminate_backend(pid) "
+                   "FROM pg_stat_activity WHERE usename = 'termbrokerd'")
+    wait_until(lambda: broker.admin.get("/api/v1/status").json["database"] == "down")
+    wait_until(lambda: "too many connections" in broker.pg.log())
+    assert broker.goes_to("bob")[0] == "n1"
+    broker.pg.psql("ALTER ROLE termbrokerd CONNECTION LIMIT -1")
+    wait_until(lambda: broker.admin.get("/api/v1/status").json["database"] == "up", 40)
+    broker.change("nodes", "n1", port=3390)
+
+
+@suite.test
 def a_full_disk_under_the_log_ends_nothing(t):
     broker = Broker(t, journal={"file": "/dev/full", "level": "debug"})
     node, = broker.farm("n1")

@@ -10,7 +10,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "lib"))
 # pylint: disable=wrong-import-position
-from harness import Client, Dispatcher, JumpingClock, Suite, free_port, wait_until
+from harness import Client, Dispatcher, JumpingClock, Suite, deadline, free_port, wait_until
 from harness.broker import Broker
 
 suite = Suite("maintenance")
@@ -284,6 +284,21 @@ def who_waits_for_a_probe_is_answered_when_its_node_changes(t):
     keep_beating([other], lambda: answers)
     asking.join()
     assert answers[0].json["node"] == "other", answers
+
+
+@suite.test
+def a_node_that_swallows_the_probe_keeps_nobody_waiting(t):
+    broker = Broker(t)
+    broker.farm()
+    deaf = Deaf()
+    home = broker.node("home", address="127.0.0.1", port=deaf.port)
+    other = broker.node("other")
+    home.session("alice").up()
+    keep_beating([other], lambda: home.state() == "silent")
+    asked = time.monotonic()
+    assert broker.goes_to("alice") == ("other", "least_loaded")
+    assert time.monotonic() - asked < deadline(20), "the kernel itself gives up after two minutes"
+    assert broker.wait_event("session-suspended")["node"] == "home"
 
 
 @suite.test
