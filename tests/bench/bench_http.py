@@ -21,7 +21,7 @@ SESSIONS = 20
 CONNECTIONS = 64
 SECONDS = int(os.environ.get("BENCH_SECONDS", "2"))
 ROUNDS = int(os.environ.get("BENCH_ROUNDS", "3"))
-# At info each reconnect is an event: a line, and later a row. That is measured by BENCH_LEVEL=info.
+# At debug each reconnect is an event: a line, and later a row. That is measured by BENCH_LEVEL=debug.
 LEVEL = os.environ.get("BENCH_LEVEL", "warning")
 
 
