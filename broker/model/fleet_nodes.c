@@ -28,7 +28,7 @@ static void fold_name(const char *name, char ret[LIMIT_NAME_SIZE])
 {
 	size_t i = 0;
 
-	for (; name[i] && i < LIMIT_NAME_SIZE - 1; i++)
+	for (; i < LIMIT_NAME_SIZE - 1 && name[i]; i++)
 		ret[i] = name[i] >= 'A' && name[i] <= 'Z' ? (char)(name[i] + 32) : name[i];
 	ret[i] = '\0';
 }
