@@ -81,8 +81,8 @@ enum session_change { SESSION_ADDED, SESSION_CHANGED, SESSION_ENDED };
 typedef void session_change_callback(void *ctx, enum session_change change, const struct session *s);
 
 /* The sessions part of a heartbeat. A complete list is the truth: what is absent has ended. CALLBACK
- * is called for each change (for ENDED just before it is freed). A user name that makes no key is
- * left out and counted in *ret_bad. -ENOMEM leaves what was applied so far. */
+ * is called for each change (for ENDED just before it is freed). A user name that makes no key,
+ * and what is new beyond LIMIT_SESSIONS on the node, is left out and counted in *ret_bad. -ENOMEM leaves what was applied so far. */
 int fleet_apply_sessions(struct fleet *f, struct node *n, const struct heartbeat *h,
 	const struct user_names *names, int64_t now_wall_ms, session_change_callback *callback, void *ctx,
 	size_t *ret_bad);

@@ -234,6 +234,19 @@ static void walk(struct update *u, const struct heartbeat_session **order, size_
 	n->session_count = u->kept;
 }
 
+/* A list that is never complete ends nothing: without a bound an agent could make it grow for ever.
+ */
+static void bound_fresh(struct update *u)
+{
+	uint32_t have = u->node->session_count;
+	uint32_t room = have < LIMIT_SESSIONS ? LIMIT_SESSIONS - have : 0;
+
+	if (u->fresh <= room)
+		return;
+	u->bad += u->fresh - room;
+	u->fresh = room;
+}
+
 /* Makes the new sessions and merges them in, both lists being sorted, from the back. */
 static void add_fresh(struct update *u)
 {
@@ -243,6 +256,7 @@ static void add_fresh(struct update *u)
 
 	if (u->fresh == 0)
 		return;
+	bound_fresh(u);
 	if (session_reserve(n, n->session_count + u->fresh) < 0) {
 		u->error = -ENOMEM;
 		return;

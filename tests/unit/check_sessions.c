@@ -133,6 +133,28 @@ START_TEST(an_incomplete_list_ends_nothing)
 }
 END_TEST
 
+START_TEST(incomplete_lists_do_not_add_up_for_ever)
+{
+	static struct heartbeat_session list[LIMIT_SESSIONS];
+	static char ids[LIMIT_SESSIONS][16];
+
+	for (int turn = 0; turn < 3; turn++) {
+		struct heartbeat h = {.sessions = list, .session_count = 4000};
+
+		for (size_t i = 0; i < h.session_count; i++) {
+			snprintf(ids[i], sizeof(ids[i]), "%d-%05zu", turn, i);
+			list[i] = (struct heartbeat_session){ids[i], "alice", "", true, 1};
+		}
+		ck_assert_int_eq(
+			fleet_apply_sessions(fleet, n, &h, NULL, NOW, NULL, NULL, &bad), 0);
+		ck_assert_uint_eq(n->session_count, turn == 0 ? 4000 : LIMIT_SESSIONS);
+		ck_assert_uint_eq(bad, turn == 0 ? 0 : turn == 1 ? 3000 : 4000);
+	}
+	ck_assert_ptr_nonnull(fleet_find_session(n, "1-00999"));
+	ck_assert_ptr_null(fleet_find_session(n, "1-01000"));
+}
+END_TEST
+
 START_TEST(a_future_beginning_is_clamped_to_first_sight)
 {
 	report_at(
@@ -451,6 +473,7 @@ static Suite *make_suite(void)
 	tcase_add_test(t, one_session_lives_and_ends);
 	tcase_add_test(t, differences_of_two_lists);
 	tcase_add_test(t, an_incomplete_list_ends_nothing);
+	tcase_add_test(t, incomplete_lists_do_not_add_up_for_ever);
 	tcase_add_test(t, a_future_beginning_is_clamped_to_first_sight);
 	tcase_add_test(t, a_name_that_makes_no_key_is_left_out_and_counted);
 	tcase_add_test(t, an_id_given_to_another_user_is_another_session);
