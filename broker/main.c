@@ -210,19 +210,19 @@ static void journal_reloaded(struct daemon *d, const char *result)
 	journal_write(d->journal, &ev);
 }
 
-/* All or nothing: the API's certificates first, as they fail most; then the journal. */
+/* All or nothing: what may fail is prepared first, the journal's own step is all or nothing too. */
 static int reload(struct daemon *d, struct config *fresh, struct err *e)
 {
-	struct err ignored;
-	int r = api_reload(d->api, fresh, e);
+	int r = api_prepare(d->api, fresh, e);
 
 	if (r < 0)
 		return r;
 	r = journal_configure(d->journal, &fresh->journal, e);
 	if (r < 0) {
-		api_reload(d->api, d->config, &ignored);
+		api_leave(d->api);
 		return r;
 	}
+	api_take(d->api, fresh);
 	return 0;
 }
 

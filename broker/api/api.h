@@ -19,7 +19,11 @@ int api_new(struct event_base *base, const struct config *config, struct service
 /* Stops accepting; requests under way are answered by service_free, then call api_free. */
 void api_stop(struct api *a);
 void api_free(struct api *a);
-/* New certificates and limits, all or nothing; addresses need a restart. */
-int api_reload(struct api *a, const struct config *config, struct err *e);
+/* A reload in two steps. The first reads the certificates of CONFIG, whose listeners must be the
+ * ones that are open, and changes nothing else; then exactly one of: api_take, which cannot fail
+ * (CONFIG is borrowed from now on), and api_leave. */
+int api_prepare(struct api *a, const struct config *config, struct err *e);
+void api_take(struct api *a, const struct config *config);
+void api_leave(struct api *a);
 /* The port of listener I as bound. */
 uint16_t api_port(const struct api *a, unsigned i);

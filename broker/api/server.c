@@ -241,28 +241,38 @@ void api_free(struct api *a)
 	free(a);
 }
 
-int api_reload(struct api *a, const struct config *config, struct err *e)
+int api_prepare(struct api *a, const struct config *config, struct err *e)
 {
-	SSL_CTX *fresh[CONFIG_LISTENERS_MAX] = {NULL};
-	unsigned count = a->config->listener_count;
 	int r = 0;
 
-	if (config->listener_count < count)
-		count = config->listener_count;
-	for (unsigned i = 0; i < count && r == 0; i++)
+	for (unsigned i = 0; i < config->listener_count && i < a->listener_count && r == 0; i++)
 		if (config->listeners[i].tls && a->listeners[i].kind == LISTENER_TLS)
-			r = make_tls(&config->listeners[i], &fresh[i], e);
-	for (unsigned i = 0; i < count; i++) {
-		if (r == 0 && fresh[i]) {
-			SSL_CTX_free(a->listeners[i].tls);
-			a->listeners[i].tls = fresh[i];
-		} else {
-			SSL_CTX_free(fresh[i]);
-		}
-	}
-	if (r == 0)
-		a->config = config;
+			r = make_tls(&config->listeners[i], &a->listeners[i].next_tls, e);
+	if (r < 0)
+		api_leave(a);
 	return r;
+}
+
+void api_take(struct api *a, const struct config *config)
+{
+	for (unsigned i = 0; i < a->listener_count; i++) {
+		struct listener *l = &a->listeners[i];
+
+		if (!l->next_tls)
+			continue;
+		SSL_CTX_free(l->tls);
+		l->tls = l->next_tls;
+		l->next_tls = NULL;
+	}
+	a->config = config;
+}
+
+void api_leave(struct api *a)
+{
+	for (unsigned i = 0; i < a->listener_count; i++) {
+		SSL_CTX_free(a->listeners[i].next_tls);
+		a->listeners[i].next_tls = NULL;
+	}
 }
 
 uint16_t api_port(const struct api *a, unsigned i)

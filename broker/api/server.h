@@ -29,6 +29,7 @@ struct listener {
 	enum listener_kind kind;
 	struct evconnlistener *socket; /* NULL once accepting was ended */
 	SSL_CTX *tls;		       /* LISTENER_TLS */
+	SSL_CTX *next_tls;	       /* between api_prepare and api_take or api_leave */
 	uint16_t port;
 };
 

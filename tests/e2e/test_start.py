@@ -92,6 +92,30 @@ def a_certificate_that_cannot_be_used(t):
 
 
 @suite.test
+def a_reload_that_fails_late_changes_nothing(t):
+    authority = Authority(t)
+    certificate, key = authority.issue()
+    dispatcher = Dispatcher(t, settings(t, listen={
+        "address": "127.0.0.1", "port": 0, "certificate": certificate, "key": key}))
+    dispatcher.start()
+    admin = Client(unix=t.dir / "admin.sock")
+    url = admin.get("/api/v1/topology").json["dispatchers"][0]["url"]
+    new, new_key = authority.issue("new", hosts=("localhost", "127.0.0.1", "new.example"))
+    dispatcher.settings["listen"] = {**dispatcher.settings["listen"],
+                                     "certificate": new, "key": new_key}
+    dispatcher.settings["journal"] = {"file": t.dir / "nowhere" / "journal.log"}
+    dispatcher.write_config()
+    certificate.unlink()  # what was read at the start need not be there any more
+    dispatcher.reload()
+    dispatcher.process.wait_log("the old configuration stays.*nowhere")
+    assert admin.get("/api/v1/status").status == 200
+    with Client(port=int(url.rpartition(":")[2]), ca=authority.ca_file) as client:
+        client.connection.connect()
+        names = client.connection.sock.getpeercert()["subjectAltName"]
+        assert ("DNS", "new.example") not in names, names
+
+
+@suite.test
 def a_port_in_use(t):
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
