@@ -2,6 +2,8 @@
 /*
  * The life of the service and what it knows of its database: loaded, lost, back.
  */
+#include "model/hash.h"
+
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -9,6 +11,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/secret.h"
 #include "base/text.h"
 #include "service/state.h"
 
@@ -57,6 +60,7 @@ int service_new(struct event_base *base, const struct config *config, struct jou
 	s->fatal = fatal;
 	s->fatal_ctx = ctx;
 	s->started_ms = clock_mono_ms();
+	s->denied_seed = secret_random_u64();
 	s->fleet = fleet_new();
 	s->probes = probes_new(base, on_probe_finished, s);
 	s->tick = loop_timer_new(base, tick_run, s);
@@ -264,11 +268,13 @@ int service_authenticate(const struct service *s, const char *text, size_t len, 
 void service_denied(
 	struct service *s, const struct caller *caller, const char *call, const char *reason)
 {
+	uint32_t hash = hash_bytes(s->denied_seed, caller->address, strlen(caller->address));
+	struct log_limit *limit = &s->denied_limits[hash % DENIED_LIMITS];
 	unsigned suppressed;
 	struct event ev;
 
 	s->counters.denied++;
-	if (!log_limit_ok(&s->denied_limit, 20, 60000, clock_mono_ms(), &suppressed))
+	if (!log_limit_ok(limit, 20, 60000, clock_mono_ms(), &suppressed))
 		return;
 	event_start(&ev, EVENT_ACCESS_DENIED, clock_wall_us());
 	event_param(&ev, "actor", caller->actor);

@@ -8,6 +8,8 @@
 #include "service/probe.h"
 #include "service/service.h"
 
+#define DENIED_LIMITS 64
+
 struct connect_call;
 struct heartbeat_call;
 struct admin_call;
@@ -43,7 +45,11 @@ struct service {
 	struct admin_call *changes;    /* of an administrator, that the store has */
 	struct unacked *unacked;       /* logins journalled but not acknowledged, by node */
 
-	struct log_limit denied_limit, refused_limit, duplicate_limit, row_limit;
+	/* by the peer's address: one that floods must not hide another, nor know whom it would hide
+	 */
+	struct log_limit denied_limits[DENIED_LIMITS];
+	uint64_t denied_seed;
+	struct log_limit refused_limit, duplicate_limit, row_limit;
 	struct service_info counters; /* only the counting members are kept here */
 };
 

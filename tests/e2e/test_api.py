@@ -9,11 +9,12 @@ import socket
 import subprocess
 import sys
 import threading
+from http.client import HTTPConnection
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "lib"))
 # pylint: disable=wrong-import-position
-from harness import Authority, Suite, free_port, http, need_program, wait_until
+from harness import Authority, Suite, deadline, free_port, http, need_program, wait_until
 from harness.broker import Broker
 
 suite = Suite("api")
@@ -70,6 +71,30 @@ def each_call_is_for_its_roles_alone(t):
             assert denied != (role in may.split()), (method, path, role, answer)
     for path in ("/healthz", "/readyz"):
         assert http("GET", path, port=broker.port).status == 200
+
+
+@suite.test
+def denied_calls_of_one_address_do_not_hide_anothers(t):
+    broker = world(t)
+
+    def try_from(address, token):
+        connection = HTTPConnection("127.0.0.1", broker.port, timeout=deadline(10),
+                                    source_address=(address, 0))
+        connection.request("GET", "/api/v1/nodes", headers={"Authorization": f"Bearer {token}"})
+        assert connection.getresponse().status == 401
+        connection.close()
+    for _ in range(30):
+        try_from("127.0.0.1", "x" * 43)
+    others = [f"127.0.0.{number}" for number in range(2, 12)]
+    for address in others:
+        try_from(address, "x" * 43)
+
+    def told():
+        return [row["params"]["address"] for row in broker.events()
+                if row["event"] == "access-denied"]
+    # two addresses may share one limit, ten do not
+    wait_until(lambda: set(told()) & set(others))
+    assert told().count("127.0.0.1") == 20, told()
 
 
 @suite.test
