@@ -49,6 +49,8 @@ static void add_service(struct buf *b, const struct service_info *info)
 	labelled(b, "heartbeats_total", "result", "replayed", info->heartbeats_replayed);
 	labelled(b, "heartbeats_total", "result", "refused", info->heartbeats_refused);
 	labelled(b, "heartbeats_total", "result", "duplicate", info->heartbeats_duplicate);
+	single(b, "heartbeat_sessions_dropped_total", "counter",
+		"Sessions in heartbeats that could not be taken.", info->sessions_dropped);
 	single(b, "logins_total", "counter", "Logins that agents reported.", info->logins);
 	single(b, "denied_total", "counter", "Calls without or beyond authority.", info->denied);
 	single(b, "journal_lost_total", "counter", "Journal lines that could not be written.",

@@ -336,6 +336,7 @@ void service_heartbeat(struct service *s, const struct caller *caller, const str
 	bits = node_apply_heartbeat(
 		n, h, &metrics, has_index, index, caller->address, clock_mono_ms(), wall_us);
 	s->counters.heartbeats++;
+	s->counters.sessions_dropped += h->sessions_dropped + bad;
 	journal_logins(s, n, h);
 	if (bits)
 		heartbeat_emit_bits(s, n, bits);

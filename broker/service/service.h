@@ -173,6 +173,7 @@ struct service_info {
 	bool grace;				    /* started less than stale_after ago */
 	uint64_t connects[CHOICE_NODE_UNKNOWN + 1]; /* by enum choice_reason */
 	uint64_t heartbeats, heartbeats_replayed, heartbeats_refused, heartbeats_duplicate;
+	uint64_t sessions_dropped; /* entries of heartbeats that could not be taken */
 	uint64_t logins, denied;
 	uint64_t nodes[NODE_STATE_COUNT];
 	uint64_t journal_lost;

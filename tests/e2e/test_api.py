@@ -289,6 +289,7 @@ def names_and_addresses_are_unique(t):
     same = {"provider": "farm", "address": "10.9.9.9"}
     broker.create("nodes", name="n2", **same)
     for body in ({"name": "n2", "provider": "farm", "address": "10.9.9.8"},
+                 {"name": "N2", "provider": "farm", "address": "10.9.9.8"},
                  {"name": "n3", **same}):
         answer = broker.admin.post("/api/v1/nodes", body)
         assert (answer.status, answer.code) == (409, "name_taken"), answer
@@ -429,6 +430,8 @@ def one_bad_session_and_a_future_time_do_not_refuse_a_heartbeat(t):
     items = broker.admin.get("/api/v1/sessions").json["items"]
     assert [item["user"] for item in items] == ["alice"], items
     assert items[0]["since"] <= items[0]["first_seen"], items
+    counted = "termbroker_heartbeat_sessions_dropped_total 4"
+    assert counted in broker.admin.get("/metrics").text.splitlines()
 
 
 BAD_CONNECTS = [
