@@ -31,8 +31,9 @@ int fleet_put_provider(struct fleet *f, const struct provider_spec *spec, struct
 int fleet_put_pool(struct fleet *f, const struct pool_spec *spec, struct pool **ret);
 int fleet_put_node(struct fleet *f, const struct node_spec *spec, struct node **ret);
 int fleet_put_token(struct fleet *f, const struct token_spec *spec, struct token **ret);
-/* Whether fleet_put_node would not fail with -E2BIG: to be asked before SPEC is stored. */
-bool fleet_tags_fit(const struct fleet *f, const struct node_spec *spec);
+/* Whether fleet_put_node would not fail with -E2BIG, though OTHERS more distinct tags were added to the
+ * provider before: to be asked before SPEC is stored. */
+bool fleet_tags_fit(const struct fleet *f, const struct node_spec *spec, uint32_t others);
 /* 0 or -ENOENT; a provider that still has nodes or pools: -EBUSY. A node takes its
  * sessions and its agent's tokens along, as in the database. */
 int fleet_remove_provider(struct fleet *f, uint32_t id);

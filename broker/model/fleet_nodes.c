@@ -171,13 +171,13 @@ static int change_node(
 	return 0;
 }
 
-bool fleet_tags_fit(const struct fleet *f, const struct node_spec *spec)
+bool fleet_tags_fit(const struct fleet *f, const struct node_spec *spec, uint32_t others)
 {
 	const struct provider *p = fleet_provider_by_id(f, spec->provider_id);
 	const struct node *n = fleet_node_by_id(f, spec->id);
+	const struct tag_set *old = n && n->provider == p ? &n->spec.tags : NULL;
 
-	return !p || farm_tags_with(&p->farm, n && n->provider == p ? &n->spec.tags : NULL,
-			     &spec->tags) <= FARM_TAGS_MAX;
+	return !p || farm_tags_with(&p->farm, old, &spec->tags) + others <= FARM_TAGS_MAX;
 }
 
 int fleet_put_node(struct fleet *f, const struct node_spec *spec, struct node **ret)

@@ -425,17 +425,37 @@ static void new_secret(struct admin_call *call, struct token_spec *token)
 	secret_hash(call->secret, strlen(call->secret), token->hash);
 }
 
+/* At most so many tags come to the provider by changes that the store has. */
+static uint32_t tags_under_way(const struct service *s, uint32_t provider_id)
+{
+	uint32_t tags = 0;
+
+	for (const struct admin_call *c = s->changes; c; c = c->next)
+		if (c->act == ADMIN_PUT && c->kind == STORE_NODE &&
+			c->spec.node.provider_id == provider_id)
+			tags += c->spec.node.tags.count;
+	return tags;
+}
+
 /* The provider has room for the tags. What is stored and does not fit could not be loaded, either.
  */
 static bool tags_fit(struct admin_call *call, const struct node_spec *spec)
 {
+	const struct service *s = call->service;
 	char text[96];
 
-	if (fleet_tags_fit(call->service->fleet, spec))
+	if (!fleet_tags_fit(s->fleet, spec, 0)) {
+		snprintf(text, sizeof(text),
+			"tags: the provider's nodes would have more than %d distinct tags",
+			FARM_TAGS_MAX);
+		refuse(call, SERVICE_CONFLICT, "too_many_tags", text);
+		return false;
+	}
+	if (spec->tags.count == 0 ||
+		fleet_tags_fit(s->fleet, spec, tags_under_way(s, spec->provider_id)))
 		return true;
-	snprintf(text, sizeof(text),
-		"tags: the provider's nodes would have more than %d distinct tags", FARM_TAGS_MAX);
-	refuse(call, SERVICE_CONFLICT, "too_many_tags", text);
+	refuse(call, SERVICE_CONFLICT, "being_changed",
+		"changes that are just being written may use up the provider's tags; ask again");
 	return false;
 }
 

@@ -340,6 +340,31 @@ def what_only_memory_has_can_be_removed(t):
     assert broker.admin.get("/api/v1/nodes").json["items"] == []
 
 
+@suite.test
+def two_changes_at_once_do_not_outgrow_the_tags(t):
+    broker = Broker(t)
+    broker.farm()
+    for number in range(7):
+        broker.node(f"n{number}", tags=[f"tag-{number}-{i}" for i in range(32)])
+    broker.pg.freeze()  # so that the first is still being written when the second comes
+    answers = []
+
+    def create(name):
+        with Client(unix=broker.socket) as client:
+            answers.append(client.post("/api/v1/nodes", {
+                "name": name, "provider": "farm", "address": f"{name}.example.test",
+                "tags": [f"{name}-{i}" for i in range(32)]}))
+    threads = [threading.Thread(target=create, args=(name,)) for name in ("x", "y")]
+    for thread in threads:
+        thread.start()
+    wait_until(lambda: answers)
+    assert (answers[0].status, answers[0].code) == (409, "being_changed"), answers
+    broker.pg.thaw()
+    for thread in threads:
+        thread.join()
+    assert answers[1].status == 201, answers
+
+
 def start_and_fail(broker, *words):
     """The dispatcher must give up at once and say WORDS."""
     dispatcher = Dispatcher(broker.scope, broker.settings)
