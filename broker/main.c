@@ -73,7 +73,7 @@ static int load_config(const char *file, struct config **ret, struct err *e)
 	return config_load(file, conf_d, ret, e);
 }
 
-static int check_certificates(const struct config *c, struct err *e)
+static int check_certificates(const struct config *c, const char *file, struct err *e)
 {
 	for (unsigned i = 0; i < c->listener_count; i++) {
 		const struct config_listener *l = &c->listeners[i];
@@ -81,7 +81,7 @@ static int check_certificates(const struct config *c, struct err *e)
 		int r = l->tls ? tls_server_new(l->certificate, l->key, &tls, e) : 0;
 
 		if (r < 0)
-			return r;
+			return err_prefix(e, r, "%s: listen \"%s\"", file, l->address);
 		SSL_CTX_free(tls);
 	}
 	return 0;
@@ -94,7 +94,7 @@ static int run_check(const struct options *o)
 	int r = load_config(o->config, &c, &e);
 
 	if (r == 0)
-		r = check_certificates(c, &e);
+		r = check_certificates(c, o->config, &e);
 	if (r < 0)
 		fprintf(stderr, "termbrokerd: %s\n", e.text);
 	else

@@ -5,16 +5,21 @@
  */
 #include "service/config.h"
 
+#include <arpa/inet.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 #include "base/conf.h"
 #include "base/secret.h"
 #include "base/text.h"
+#include "wire/heartbeat.h"
 #include "wire/names.h"
+
+#define HOST_CHARACTERS "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789.-:[]"
 
 /* ---- the keys ---- */
 
@@ -73,6 +78,49 @@ static int check_language(cfg_t *cfg, cfg_opt_t *opt)
 	if (event_language_parse(cfg_opt_getstr(opt), &language) == 0)
 		return 0;
 	cfg_error(cfg, "%s: \"%s\" is none of en, ru", cfg_opt_name(opt), cfg_opt_getstr(opt));
+	return -1;
+}
+
+/* What agents are told must be what an agent takes: scheme, host, and perhaps a port. The port that
+ * may be added later fits too. */
+static int check_advertise(cfg_t *cfg, cfg_opt_t *opt)
+{
+	const char *url = cfg_opt_getstr(opt), *host = url ? strstr(url, "://") : NULL;
+	bool ok = host && (strncmp(url, "https://", 8) == 0 || strncmp(url, "http://", 7) == 0);
+
+	if (!url || !*url)
+		return 0;
+	if (ok)
+		ok = host[3] && host[3] != ':' &&
+		     host[3 + strspn(host + 3, HOST_CHARACTERS)] == '\0' &&
+		     strlen(url) + sizeof(":65535") <=
+			     sizeof(((struct topology_dispatcher *)NULL)->url);
+	if (ok)
+		return 0;
+	cfg_error(cfg, "%s: \"%.300s\" is not like https://HOST or https://HOST:PORT",
+		cfg_opt_name(opt), url);
+	return -1;
+}
+
+static int check_address(cfg_t *cfg, cfg_opt_t *opt)
+{
+	const char *address = cfg_opt_getstr(opt);
+	unsigned char binary[sizeof(struct in6_addr)];
+
+	if (address && (inet_pton(AF_INET, address, binary) == 1 ||
+			       inet_pton(AF_INET6, address, binary) == 1))
+		return 0;
+	cfg_error(cfg, "listen: address \"%.80s\" is no IP address", address ? address : "");
+	return -1;
+}
+
+static int check_socket_path(cfg_t *cfg, cfg_opt_t *opt)
+{
+	const char *path = cfg_opt_getstr(opt);
+
+	if (!path || strlen(path) < sizeof(((struct sockaddr_un *)NULL)->sun_path))
+		return 0;
+	cfg_error(cfg, "admin_socket: the path is longer than 107 bytes: \"%.160s\"", path);
 	return -1;
 }
 
@@ -144,11 +192,14 @@ static void validate(cfg_opt_t *table, const char *name, cfg_validate_callback_t
 static void set_checks(void)
 {
 	validate(opts, "name", check_name);
+	validate(opts, "advertise", check_advertise);
 	validate(opts, "log_language", check_language);
 	validate(opts, "log_level", check_log_level);
 	validate(opts, "stale_after", check_seconds);
 	validate(opts, "push_interval", check_seconds);
+	validate(listen_opts, "address", check_address);
 	validate(listen_opts, "port", check_port);
+	validate(socket_opts, "path", check_socket_path);
 	validate(journal_opts, "level", check_event_level);
 	validate(limits_opts, "connections", check_count);
 	validate(limits_opts, "connections_per_address", check_count);
@@ -168,6 +219,12 @@ static char *take(const char *text, bool *failed)
 	return copy;
 }
 
+/* The file in which a section stands: the main one, or one of conf.d. */
+static const char *file_of(const cfg_t *sec, const char *file)
+{
+	return sec->filename ? sec->filename : file;
+}
+
 static bool is_loopback(const char *address)
 {
 	return strncmp(address, "127.", 4) == 0 || strcmp(address, "::1") == 0;
@@ -184,16 +241,13 @@ static int take_listener(cfg_t *sec, struct config_listener *ret, const char *fi
 	ret->key = take(cfg_getstr(sec, "key"), &failed);
 	if (failed)
 		return err_errno(e, -ENOMEM, "could not read \"%s\"", file);
-	if (!address_valid(ret->address))
-		return err_set(e, -EINVAL, "%s: listen: address \"%s\" is no IP address", file,
-			ret->address);
 	if (!ret->tls && !is_loopback(ret->address))
 		return err_set(e, -EINVAL,
-			"%s: listen: tls = false is for loopback addresses only, not for \"%s\"",
-			file, ret->address);
+			"%s:%d: listen: tls = false is for loopback addresses only, not for \"%s\"",
+			file_of(sec, file), sec->line, ret->address);
 	if (ret->tls && (!ret->certificate[0] || !ret->key[0]))
-		return err_set(e, -EINVAL, "%s: listen \"%s\": certificate and key must be set",
-			file, ret->address);
+		return err_set(e, -EINVAL, "%s:%d: listen \"%s\": certificate and key must be set",
+			file_of(sec, file), sec->line, ret->address);
 	return 0;
 }
 
@@ -230,8 +284,8 @@ static int take_user_names(cfg_t *sec, struct config *c, const char *file, struc
 		r = user_names_add_alias(
 			c->user_names, cfg_title(alias), cfg_getstr(alias, "domain"), e);
 		if (r < 0)
-			return err_prefix(
-				e, r, "%s:%d: alias \"%s\"", file, alias->line, cfg_title(alias));
+			return err_prefix(e, r, "%s:%d: alias \"%s\"", file_of(alias, file),
+				alias->line, cfg_title(alias));
 	}
 	return 0;
 }

@@ -66,6 +66,7 @@ def a_certificate_that_cannot_be_used(t):
         listen = {**tls, "certificate": files[0], "key": files[1]}
         checked = says(t, word, listen=listen).check_config()
         assert checked.returncode == 1 and word in checked.stderr, checked
+        assert f'{checked.args[2]}: listen "127.0.0.1": ' in checked.stderr, checked
     listen = {**tls, "certificate": certificate, "key": key}
     dispatcher = Dispatcher(t, settings(t, listen=listen))
     assert dispatcher.check_config().returncode == 0

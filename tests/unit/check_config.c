@@ -75,8 +75,10 @@ START_TEST(every_key_is_taken)
 			   "journal { file = \"/j\" level = \"debug\" syslog = true }\n"
 			   "log_language = \"ru\"\nlog_level = \"debug\"\n"
 			   "stale_after = 20\npush_interval = 5\n"
-			   "user_names { default_domain = \"corp.example\" alias \"CORP\" { domain = \"corp.example\" } }\n"
-			   "limits { connections = 7 connections_per_address = 3 request_deadline = 2 idle_timeout = 4 }\n"
+			   "user_names { default_domain = \"corp.example\" alias \"CORP\" { domain "
+			   "= \"corp.example\" } }\n"
+			   "limits { connections = 7 connections_per_address = 3 request_deadline "
+			   "= 2 idle_timeout = 4 }\n"
 			   "open_metrics = true\n",
 			      &c, &e) == 0,
 		"%s", e.text);
@@ -106,6 +108,9 @@ START_TEST(every_key_is_taken)
 }
 END_TEST
 
+#define H10 "hhhhhhhhhh"
+#define H100 H10 H10 H10 H10 H10 H10 H10 H10 H10 H10
+
 static const struct {
 	const char *text, *says;
 } mistakes[] = {
@@ -119,7 +124,19 @@ static const struct {
 	{"journal { level = \"x\" }\n", "none of error"},
 	{"listen { address = \"0.0.0.0\" tls = false }\n", "loopback addresses only"},
 	{"listen { address = \"127.0.0.1\" }\n", "certificate and key must be set"},
+	{"\nlisten { address = \"0.0.0.0\" tls = false }\n", ":2: "},
+	{"\nlisten { address = \"127.0.0.1\" }\n", ":2: "},
 	{"listen { address = \"no address\" tls = false }\n", "is no IP address"},
+	{"listen { address = \"localhost\" tls = false }\n",
+		":1: listen: address \"localhost\" is no IP address"},
+	{"advertise = \"ftp://broker\"\n", "https://HOST"},
+	{"advertise = \"broker:8443\"\n", "https://HOST"},
+	{"advertise = \"https://\"\n", "https://HOST"},
+	{"advertise = \"https://:8443\"\n", "https://HOST"},
+	{"advertise = \"https://a b\"\n", "https://HOST"},
+	{"advertise = \"https://a/path\"\n", "https://HOST"},
+	{"advertise = \"https://" H100 H100 H100 "\"\n", "https://HOST"},
+	{"admin_socket { path = \"/" H100 "/admin.sock\" }\n", "longer than 107 bytes"},
 	{"listen { port = 70000 tls = false }\n", "port"},
 	{"admin_socket { path = \"\" }\n", "nobody could ask"},
 	{"user_names { alias \"C\" { domain = \"a\" } alias \"C\" { domain = \"b\" } }\n", "alias"},
@@ -135,8 +152,8 @@ START_TEST(a_mistake_is_named)
 	ck_assert_int_lt(load(mistakes[_i].text, &c, &e), 0);
 	ck_assert_ptr_null(c);
 	ck_assert_msg(strstr(e.text, file) != NULL, "no file in: %s", e.text);
-	ck_assert_msg(strstr(e.text, mistakes[_i].says) != NULL, "wanted \"%s\" in: %s", mistakes[_i].says,
-		e.text);
+	ck_assert_msg(strstr(e.text, mistakes[_i].says) != NULL, "wanted \"%s\" in: %s",
+		mistakes[_i].says, e.text);
 }
 END_TEST
 
@@ -163,7 +180,8 @@ static Suite *make_suite(void)
 	tcase_add_checked_fixture(tc, make_folder, remove_folder);
 	tcase_add_test(tc, defaults_are_those_of_the_manual);
 	tcase_add_test(tc, every_key_is_taken);
-	tcase_add_loop_test(tc, a_mistake_is_named, 0, (int)(sizeof(mistakes) / sizeof(mistakes[0])));
+	tcase_add_loop_test(
+		tc, a_mistake_is_named, 0, (int)(sizeof(mistakes) / sizeof(mistakes[0])));
 	tcase_add_test(tc, the_sample_is_valid);
 	suite_add_tcase(suite, tc);
 	return suite;
