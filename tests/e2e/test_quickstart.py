@@ -4,15 +4,17 @@
 
 import os
 import re
+import signal
 import subprocess
 import sys
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "lib"))
 # pylint: disable=wrong-import-position
-from harness import SOURCE, Suite, build_dir, deadline
+from harness import SOURCE, Process, Skip, Suite, build_dir, deadline
 
 suite = Suite("quickstart", timeout=240)
+QUICKSTART = SOURCE / "packaging/quickstart"
 
 SHOWN = [  # regular expressions, each behind the one before
     r"^== A private PostgreSQL, a dispatcher, three agents$",
@@ -54,7 +56,7 @@ def once_shows_the_whole_chain_and_leaves_nothing(t):
     root.mkdir()
     (root / "build").symlink_to(build_dir())  # what is tested is what was built
     before = leftovers()
-    done = subprocess.run([SOURCE / "packaging/quickstart", "--once"], stdin=subprocess.DEVNULL,
+    done = subprocess.run([QUICKSTART, "--once"], stdin=subprocess.DEVNULL,
                           stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False,
                           env={**os.environ, "BUILD_ROOT": str(root)}, timeout=deadline(200))
     assert done.returncode == 0, done.stdout
@@ -75,9 +77,35 @@ def once_shows_the_whole_chain_and_leaves_nothing(t):
 
 @suite.test
 def wrong_use_is_told(t):
-    done = subprocess.run([SOURCE / "packaging/quickstart", "--twice"], capture_output=True,
+    done = subprocess.run([QUICKSTART, "--twice"], capture_output=True,
                           text=True, check=False, timeout=deadline(60))
     assert done.returncode == 2 and "usage" in done.stderr, done
+
+
+@suite.test
+def control_c_is_no_failure(t):
+    if not os.access(build_dir(), os.W_OK):
+        raise Skip("it builds, and this user may not write to the build under test")
+    (t.dir / "build").symlink_to(build_dir())
+    process = Process(t, [QUICKSTART], env={"BUILD_ROOT": t.dir}, expect=130)
+    process.wait_log("Ctrl-C ends it", 120, stream="out")
+    said = process.out()
+    work = Path(re.search(r"^configuration +(/.*)/termbrokerd.conf$", said, re.M)[1])
+    # what it proposes to try writes to no file that standard output may go to as well
+    assert f"connect office carol --rdp {work}/carol.rdp" in said, said
+    process.signal(signal.SIGINT)
+    assert process.wait(30) == 130
+    assert process.err() == "", process.err()
+    assert not work.exists()
+
+
+@suite.test
+def a_folder_that_cannot_be_written_is_named(t):
+    done = subprocess.run([QUICKSTART, "--once"], capture_output=True, text=True, check=False,
+                          env={**os.environ, "BUILD_ROOT": "/proc"}, cwd=t.dir)
+    assert done.returncode == 1, done
+    assert "cannot write to /proc/build" in done.stderr, done.stderr
+    assert f"BUILD_ROOT=DIR {QUICKSTART} --once" in done.stderr, done.stderr
 
 
 suite.main()
