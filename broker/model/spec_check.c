@@ -23,17 +23,30 @@ static int check_name(const char *name, struct err *e)
 		name, LIMIT_NAME_SIZE - 1);
 }
 
+/* Bytes at P that a terminal obeys or that change how the rest of a line reads: C0 and C1 controls,
+ * line and paragraph separators, bidirectional overrides and isolates. LEFT bytes of UTF-8. */
+static bool is_control(const char *p, size_t left)
+{
+	const unsigned char *b = (const unsigned char *)p;
+
+	if (iscntrl(b[0]) || (left >= 2 && b[0] == 0xc2 && b[1] < 0xa0))
+		return true;
+	if (left < 3 || b[0] != 0xe2)
+		return false;
+	return (b[1] == 0x80 && b[2] >= 0xa8 && b[2] <= 0xae) ||
+	       (b[1] == 0x81 && b[2] >= 0xa6 && b[2] <= 0xa9);
+}
+
 /* Text that an operator will read in one line of a log. */
 static int check_reason(const char *text, size_t size, struct err *e)
 {
 	size_t len = strnlen(text, size);
 
 	if (len == size || !text_utf8_valid(text, len))
-		return err_set(
-			e, -EINVAL, "mode_reason is not UTF-8 of at most %zu bytes", size - 1);
+		return err_set(e, -EINVAL, "reason is not UTF-8 of at most %zu bytes", size - 1);
 	for (size_t i = 0; i < len; i++) {
-		if (iscntrl((unsigned char)text[i]))
-			return err_set(e, -EINVAL, "mode_reason holds a control character");
+		if (is_control(text + i, len - i))
+			return err_set(e, -EINVAL, "reason holds a control or direction character");
 	}
 	return 0;
 }

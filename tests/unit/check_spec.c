@@ -132,10 +132,15 @@ START_TEST(provider_checks)
 	checks(provider, provider.name[0] = '-', "name");
 	checks(provider, provider.name[0] = '\n', "name");
 	checks(provider, provider.mode = (enum admin_mode)3, "mode");
-	checks(provider, provider.mode_reason[0] = '\n', "mode_reason");
-	checks(provider, provider.mode_reason[0] = '\xff', "mode_reason");
+	checks(provider, provider.mode_reason[0] = '\n', "reason holds");
+	checks(provider, memcpy(provider.mode_reason, "a\xc2\x9b" "31m", 7), "reason holds");
+	checks(provider, memcpy(provider.mode_reason, "a\xe2\x80\xa8", 5), "reason holds");
+	checks(provider, memcpy(provider.mode_reason, "a\xe2\x80\xae", 5), "reason holds");
+	checks(provider, memcpy(provider.mode_reason, "\xe2\x81\xa9 b", 6), "reason holds");
+	checks(provider, memcpy(provider.mode_reason, "\xd0\x9d\xc2\xa0\xe2\x80\x93\xe2\x82\xac", 11), "");
+	checks(provider, provider.mode_reason[0] = '\xff', "reason is not UTF-8");
 	checks(provider, memset(provider.mode_reason, 'x', sizeof(provider.mode_reason)),
-		"mode_reason");
+		"reason is not UTF-8");
 	checks(provider, provider.cpu.zero = provider.cpu.full, "cpu");
 	checks(provider, provider.memory.full = 10001, "memory");
 	checks(provider, provider.memory.full = 10000, "");
