@@ -5,6 +5,7 @@
  */
 #include "model/spec.h"
 
+#include <arpa/inet.h>
 #include <ctype.h>
 #include <errno.h>
 #include <string.h>
@@ -233,6 +234,23 @@ int pool_spec_check(const struct pool_spec *s, struct err *e)
 	return rc;
 }
 
+/* An address that no client can connect to: unspecified, multicast, broadcast; or one that has
+ * another spelling, which would let two nodes share it (IPv4 written as IPv6). */
+static bool address_of_no_node(const char *s)
+{
+	struct in6_addr v6;
+	struct in_addr v4;
+
+	if (inet_pton(AF_INET, s, &v4) == 1) {
+		uint32_t a = ntohl(v4.s_addr);
+
+		return a >> 24 == 0 || a >> 28 == 14 || a == INADDR_BROADCAST;
+	}
+	return inet_pton(AF_INET6, s, &v6) == 1 &&
+	       (IN6_IS_ADDR_UNSPECIFIED(&v6) || IN6_IS_ADDR_MULTICAST(&v6) ||
+		       IN6_IS_ADDR_V4MAPPED(&v6));
+}
+
 int node_spec_check(const struct node_spec *s, struct err *e)
 {
 	int rc = check_name(s->name, e);
@@ -241,6 +259,9 @@ int node_spec_check(const struct node_spec *s, struct err *e)
 		rc = check_mode(s->mode, s->mode_reason, e);
 	if (rc == 0 && !address_valid(s->address))
 		rc = err_set(e, -EINVAL, "address \"%.80s\" is not an IP address or host name",
+			s->address);
+	if (rc == 0 && address_of_no_node(s->address))
+		rc = err_set(e, -EINVAL, "address \"%.80s\" is none that a client can connect to",
 			s->address);
 	if (rc == 0 && s->fqdn[0] && !address_valid(s->fqdn))
 		rc = err_set(e, -EINVAL, "fqdn \"%.80s\" is not a host name", s->fqdn);

@@ -195,6 +195,14 @@ START_TEST(node_checks)
 	checks(node, memcpy(node.address, "a b", 4), "address");
 	checks(node, memcpy(node.address, "2001:db8::1", 12), "");
 	checks(node, memcpy(node.address, "ts1.example.com", 16), "");
+	checks(node, memcpy(node.address, "0.0.0.0", 8), "none that a client can connect to");
+	checks(node, memcpy(node.address, "224.0.0.1", 10), "none that a client");
+	checks(node, memcpy(node.address, "255.255.255.255", 16), "none that a client");
+	checks(node, memcpy(node.address, "::", 3), "none that a client");
+	checks(node, memcpy(node.address, "ff02::1", 8), "none that a client");
+	checks(node, memcpy(node.address, "::ffff:192.0.2.1", 17), "none that a client");
+	checks(node, memcpy(node.address, "127.0.0.1", 10), "");
+	checks(node, memcpy(node.address, "fe80::1", 8), "");
 	checks(node, memcpy(node.fqdn, "ts1.example.com", 16), "");
 	checks(node, memcpy(node.fqdn, "ts1;x", 6), "fqdn");
 	checks(node, node.port = 0, "port");
