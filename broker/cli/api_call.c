@@ -167,6 +167,8 @@ static int advise(
 
 	if (noun)
 		return advise_names(c, noun, name, f);
+	if (strcmp(code, "name_taken") == 0 && !command_find(c->inv.noun, "set"))
+		return fail_hint(f, "choose another name, or revoke that one first");
 	for (size_t i = 0; i < sizeof(hints) / sizeof(hints[0]); i++)
 		if (strcmp(hints[i].code, code) == 0)
 			return fail_hint(f, "%s", hints[i].hint);

@@ -88,6 +88,9 @@ static void error_of_store(
 	case -EEXIST:
 		service_error_set(ret, SERVICE_CONFLICT, "name_taken", "%s", why);
 		break;
+	case -EADDRINUSE:
+		service_error_set(ret, SERVICE_CONFLICT, "address_taken", "%s", why);
+		break;
 	case -ENOENT:
 		service_error_set(
 			ret, SERVICE_NOT_FOUND, "not_found", "there is no such %s any more", kind);

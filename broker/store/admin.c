@@ -226,12 +226,14 @@ static void explain_taken(struct operation *op, const struct fault *f)
 {
 	const struct node_spec *n = &op->of.node;
 
-	if (strcmp(f->constraint, "node_address_port_key") == 0)
+	if (strcmp(f->constraint, "node_address_port_key") == 0) {
+		op->answer.result = -EADDRINUSE;
 		err_set(&op->answer.why, 0, "another node has address %s port %u", n->address,
 			n->port);
-	else if (strcmp(f->constraint, "node_name_any_case_key") == 0)
+	} else if (strcmp(f->constraint, "node_name_any_case_key") == 0)
 		err_set(&op->answer.why, 0,
-			"a node whose name differs from \"%s\" in case alone exists already", n->name);
+			"a node whose name differs from \"%s\" in case alone exists already",
+			n->name);
 	else if (strcmp(f->constraint, "token_hash_key") == 0)
 		err_set(&op->answer.why, 0, "another token has this value");
 	else if (strcmp(f->constraint, "token_name_key") == 0)

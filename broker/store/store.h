@@ -78,7 +78,7 @@ struct store_stats {
 void store_stats(const struct store *s, struct store_stats *ret);
 
 /* ---- answers ----
- * RESULT: 0; -EEXIST (a name, or address and port, is taken), -ENOENT, -EBUSY (still referred to), -EINVAL
+ * RESULT: 0; -EEXIST (a name is taken), -EADDRINUSE (a node's address and port are), -ENOENT, -EBUSY (still referred to), -EINVAL
  * (a constraint), -ENOTCONN (no database, or it was lost before the answer: unknown whether done), -ETIMEDOUT, -EIO.
  * ID: of a created row. WHY: words for a human ("" on success). Called once, from the loop, never from
  * inside the call that queued it. */

@@ -195,7 +195,7 @@ START_TEST(names_and_addresses_are_unique)
 	snprintf(node.name, sizeof(node.name), "ts2");
 	snprintf(node.address, sizeof(node.address), "TS1.example.com");
 	store_put_node(w.store, &node, NULL, NULL, got_done, &g);
-	expect(&g, -EEXIST, "another node has address TS1.example.com port 3389");
+	expect(&g, -EADDRINUSE, "another node has address TS1.example.com port 3389");
 	node.port = 3390;
 	store_put_node(w.store, &node, NULL, NULL, got_done, &g);
 	expect(&g, 0, NULL);

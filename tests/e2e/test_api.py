@@ -288,14 +288,14 @@ def names_and_addresses_are_unique(t):
     broker = world(t)
     same = {"provider": "farm", "address": "10.9.9.9"}
     broker.create("nodes", name="n2", **same)
-    for body in ({"name": "n2", "provider": "farm", "address": "10.9.9.8"},
-                 {"name": "N2", "provider": "farm", "address": "10.9.9.8"},
-                 {"name": "n3", **same}):
+    for body, code in (({"name": "n2", "provider": "farm", "address": "10.9.9.8"}, "name_taken"),
+                       ({"name": "N2", "provider": "farm", "address": "10.9.9.8"}, "name_taken"),
+                       ({"name": "n3", **same}, "address_taken")):
         answer = broker.admin.post("/api/v1/nodes", body)
-        assert (answer.status, answer.code) == (409, "name_taken"), answer
+        assert (answer.status, answer.code) == (409, code), answer
         assert answer.json["detail"], answer
     answer = broker.admin.patch("/api/v1/nodes/n1", {"address": "10.9.9.9"})
-    assert answer.status == 409, answer
+    assert (answer.status, answer.code) == (409, "address_taken"), answer
     broker.create("nodes", name="n3", port=3390, **same)
     answer = broker.admin.post("/api/v1/providers", {"name": "farm"})
     assert (answer.status, answer.code) == (409, "name_taken"), answer

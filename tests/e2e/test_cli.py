@@ -212,6 +212,11 @@ def names_that_are_not_there(t):
     assert "session list" in tb.fails("session", "forget", "ts-east:c1", code=NOT_FOUND)
     said = tb.fails("provider", "add", "office")
     assert "(name_taken)" in said and "choose another name" in said, said
+    said = tb.fails("node", "add", "x", "--provider", "office", "--address", "192.0.2.5")
+    assert "(address_taken)" in said and "node list" in said and "name" not in said, said
+    tb("token", "add", "taken", "--role", "auditor")
+    said = tb.fails("token", "add", "taken", "--role", "auditor")
+    assert "(name_taken)" in said and "revoke" in said and '"set"' not in said, said
     said = tb.fails("node", "add", "..", "--provider", "office", "--address", "192.0.2.6")
     assert "name" in said, said
 
