@@ -31,6 +31,14 @@ static int read_node(const struct field *f, struct json_object *value, void *spe
 	return 0;
 }
 
+static bool has_pool(const struct token_spec *t, uint32_t id)
+{
+	for (uint32_t i = 0; i < t->pool_count; i++)
+		if (t->pool_ids[i] == id)
+			return true;
+	return false;
+}
+
 static int read_pools(const struct field *f, struct json_object *value, void *spec,
 	const struct fleet *fleet, struct err *e)
 {
@@ -54,7 +62,8 @@ static int read_pools(const struct field *f, struct json_object *value, void *sp
 		if (!p)
 			return err_set(e, -EINVAL, "\"pools\": there is no pool \"%.64s\"",
 				item ? json_object_get_string(item) : "null");
-		t->pool_ids[t->pool_count++] = p->spec.id;
+		if (!has_pool(t, p->spec.id))
+			t->pool_ids[t->pool_count++] = p->spec.id;
 	}
 	return 0;
 }

@@ -181,7 +181,7 @@ def providers_pools_and_tokens_keep_what_they_are_given(t):
     assert pool == wanted, pool
     answer = broker.admin.delete("/api/v1/providers/p")
     assert (answer.status, answer.code) == (409, "in_use"), answer
-    token = broker.create("tokens", name="t", role="client", pools=["q", "office"], tags=["gpu"],
+    token = broker.create("tokens", name="t", role="client", pools=["q", "office", "q"], tags=["gpu"],
                           see_sessions=True, expires_at="2090-01-01T00:00:00Z")
     secret = token.pop("token")
     assert broker.admin.get("/api/v1/tokens/t").json == token, token
