@@ -74,6 +74,8 @@ static int add_when(struct json_object *body, const char *member, const char *va
 
 	if (when_parse(value, now_us, &when) < 0)
 		return fail(f, CLI_USAGE, "\"%s\" is no time", value);
+	if (when != 0 && when <= now_us)
+		return fail(f, CLI_USAGE, "\"%s\" is over already", value);
 	return when == 0 ? 0 : body_add_string(body, member, clock_rfc3339(when, text), f);
 }
 

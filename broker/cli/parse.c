@@ -177,7 +177,7 @@ static int check_value(const struct option_def *def, const char *value, struct f
 	case OPTION_WHEN:
 		if (when_parse(value, 0, NULL) < 0)
 			return fail(f, CLI_USAGE, "--%s: \"%s\" is neither %s", def->name, value,
-				"never, nor like 12h or 30d, nor like 2027-01-31T00:00:00Z");
+				"never, nor like 90min, 12h or 30d, nor like 2027-01-31T00:00:00Z");
 		break;
 	case OPTION_FLAG:
 	case OPTION_TEXT:

@@ -375,6 +375,11 @@ def tokens_and_trust(t):
     row = [row for row in tb.csv("token", "list") if row["name"] == "portal"][0]
     assert (row["role"], row["pools"]) == ("client", "trust") and row["expires_at"], row
     assert token not in tb.out("-o", "json", "token", "list")
+    said = tb.fails("token", "add", "old", "--role", "client", "--expires", "2020-01-01T00:00:00Z",
+                    code=USAGE)
+    assert "is over already" in said, said
+    said = tb.fails("token", "add", "old", "--role", "client", "--expires", "5m", code=USAGE)
+    assert "90min" in said, said
     client = Shell(t, "--url", url, "--ca", ca, "--token-file", secret_file(t, token))
     assert "trust-1" in client.out("connect", "trust", "alice")
     said = client.fails("node", "list", code=DENIED)
