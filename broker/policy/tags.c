@@ -107,6 +107,11 @@ int tag_request_parse(const char *text, struct tag_request *ret, struct err *e)
 	return 0;
 }
 
+static bool asks_only_exclusions(const struct tag_request *r)
+{
+	return r->given && !r->none && !r->any && r->include_count == 0;
+}
+
 const char *tag_request_denied(const struct tag_request *r, const struct tag_set *allowed)
 {
 	if (allowed->count == 0)
@@ -115,7 +120,8 @@ const char *tag_request_denied(const struct tag_request *r, const struct tag_set
 		if (!tag_set_has(allowed, r->include[i]))
 			return r->include[i];
 	}
-	return NULL;
+	/* Nodes of every tag would be reached without naming one. */
+	return r->any || asks_only_exclusions(r) ? "any" : NULL;
 }
 
 static void set_bit(uint16_t bits[FARM_TAG_WORDS], const struct farm *farm, const char *tag)
@@ -131,7 +137,7 @@ void tag_filter_compile(const struct tag_request *r, enum untagged_default untag
 {
 	struct tag_filter filter = {0};
 	bool given = r && r->given;
-	bool only_excludes = given && !r->none && !r->any && r->include_count == 0;
+	bool only_excludes = r && asks_only_exclusions(r);
 
 	if (!given) {
 		filter.untagged = true;

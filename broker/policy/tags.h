@@ -22,8 +22,8 @@ struct tag_request {
 
 /* 0, or -EINVAL with the item and what is wrong with it. TEXT NULL = no request. */
 int tag_request_parse(const char *text, struct tag_request *ret, struct err *e);
-/* The first tag named by R that is not in ALLOWED (an empty set allows all), else NULL. Exclusions,
- * none and any are always allowed. */
+/* What R asks for that is not in ALLOWED (an empty set allows all): its first such tag, or "any" if
+ * it asks for every node, also by exclusions alone; else NULL. */
 const char *tag_request_denied(const struct tag_request *r, const struct tag_set *allowed);
 
 /* R compiled for a farm: whether a node matches, from its bits alone. */

@@ -196,8 +196,15 @@ START_TEST(allowed_tags_bind_what_is_asked_for)
 	ck_assert_ptr_null(tag_request_denied(&r, &allowed)); /* exclusions are free */
 	ck_assert_int_eq(tag_request_parse("none", &r, NULL), 0);
 	ck_assert_ptr_null(tag_request_denied(&r, &allowed));
-	ck_assert_int_eq(tag_request_parse("any;-gpu!", &r, NULL), 0);
+	ck_assert_int_eq(tag_request_parse(NULL, &r, NULL), 0);
 	ck_assert_ptr_null(tag_request_denied(&r, &allowed));
+	/* Every node is more than those of the tags allowed. */
+	ck_assert_int_eq(tag_request_parse("any;-gpu!", &r, NULL), 0);
+	ck_assert_str_eq(tag_request_denied(&r, &allowed), "any");
+	ck_assert_int_eq(tag_request_parse("-west", &r, NULL), 0);
+	ck_assert_str_eq(tag_request_denied(&r, &allowed), "any");
+	ck_assert_int_eq(tag_request_parse("-west", &r, NULL), 0);
+	ck_assert_ptr_null(tag_request_denied(&r, &(struct tag_set){0}));
 }
 END_TEST
 
