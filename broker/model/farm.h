@@ -31,7 +31,7 @@ enum farm_flag {
 #define FARM_TAG_BITS 16
 #define FARM_TAG_WORDS 16
 #define FARM_TAGS_MAX (FARM_TAG_WORDS * FARM_TAG_BITS) /* distinct tags in one provider */
-#define FARM_SEQ_MAX ((1u << 30) - 1)
+#define FARM_SEQ_MAX ((1u << 29) - 1)
 
 struct farm {
 	uint32_t count, cap;

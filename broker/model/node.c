@@ -177,7 +177,7 @@ void node_assigned(struct node *n)
 	struct farm *f = &n->provider->farm;
 
 	if (f->assign_seq >= FARM_SEQ_MAX) {
-		/* Once in a thousand million: halved, the sequence numbers keep their order. */
+		/* Once in hundreds of millions: halved, the sequence numbers keep their order. */
 		for (uint32_t i = 0; i < f->count; i++)
 			f->assigned[i] /= 2;
 		f->assign_seq /= 2;

@@ -384,8 +384,7 @@ static enum choice_reason reason_of(const struct choice_counts *c)
 /* No candidate: says why. A node that any of the stages would have taken is no mismatch. */
 static void refuse_all(const struct plan *p, struct choice *ret)
 {
-	for (uint32_t i = 0; i < p->scan.farm->count; i++)
-		count_verdict(&ret->counts, verdict(p, i));
+	scan_count(&p->scan, p->stage, p->stages, &ret->counts);
 	refuse(ret, reason_of(&ret->counts));
 }
 

@@ -26,3 +26,9 @@ uint32_t scan_least_loaded(const struct scan *s, uint64_t random);
 uint32_t scan_round_robin(const struct scan *s);
 /* Whether one node is a candidate, by the same rules, tags apart. */
 bool scan_eligible(const struct scan *s, uint32_t slot);
+
+struct choice_counts;
+/* How many nodes each filter leaves out, in the order of §4.6, and how many pass. A node that any of
+ * the COUNT filters at STAGES matches is no mismatch; S->tags is not looked at. */
+void scan_count(const struct scan *s, const struct tag_filter *stages, uint32_t count,
+	struct choice_counts *ret);

@@ -84,6 +84,35 @@ START_TEST(extremes_of_the_random_number)
 }
 END_TEST
 
+/* Every node equal, over several blocks of the scan with a short one at the end: each hundred of
+ * them gets its share, odd and even alike. */
+START_TEST(uniform_when_every_node_is_equal)
+{
+	enum { NODES = 2600, DRAWS = 26000, PARTS = 26 };
+	uint32_t hits[PARTS] = {0}, odd = 0;
+	uint64_t seed = 2718;
+	double chi = 0;
+
+	for (uint32_t i = 0; i < NODES; i++)
+		node(i + 1, NULL, 7);
+	for (uint32_t i = 0; i < DRAWS; i++) {
+		in.random = made_random(&seed);
+		ck_assert_str_eq(reason(), "least_loaded");
+		hits[(c.node->spec.id - 1) / (NODES / PARTS)]++;
+		odd += c.node->spec.id % 2;
+	}
+	for (int i = 0; i < PARTS; i++) {
+		double off = (double)hits[i] - DRAWS / PARTS;
+
+		chi += off * off / (DRAWS / PARTS);
+	}
+	/* 25 degrees of freedom: 52.6 is exceeded once in a thousand, 8.6 undercut as rarely */
+	ck_assert_msg(chi > 8.6 && chi < 52.6, "chi-square %.1f", chi);
+	ck_assert_msg(
+		odd > DRAWS / 2 - 265 && odd < DRAWS / 2 + 265, "%u odd", odd); /* 3.3 sigma */
+}
+END_TEST
+
 /* A slow reading of step 4 and 5 for one node, straight from the members of the node. */
 static int slow_rank(const struct node *n, bool balance, bool keep)
 {
@@ -183,6 +212,58 @@ START_TEST(agrees_with_a_slow_reading_on_random_fleets)
 }
 END_TEST
 
+/* A refusal's counts are counted block by block: they must say what the nodes' verdicts say. */
+static void verdicts_of_all(struct choice_counts *ret)
+{
+	*ret = (struct choice_counts){0};
+	for (struct node *n = fleet_next_node(fleet, NULL); n; n = fleet_next_node(fleet, n)) {
+		enum node_verdict v = choose_verdict(&in, n);
+
+		ret->nodes++;
+		ret->candidates += v == VERDICT_CANDIDATE;
+		ret->tag_mismatch += v == VERDICT_TAG_MISMATCH;
+		ret->maintenance += v == VERDICT_MAINTENANCE;
+		ret->silent += v == VERDICT_SILENT || v == VERDICT_STALE;
+		ret->not_accepting += v == VERDICT_NOT_ACCEPTING;
+		ret->full += v == VERDICT_INDEX_FULL || v == VERDICT_CAPACITY_FULL;
+	}
+}
+
+/* Random nodes; whichever would be chosen is made unfit, until none is left. */
+static void random_refusing_fleet(uint32_t nodes, uint64_t *seed)
+{
+	for (uint32_t i = 0; i < nodes; i++)
+		random_node(i + 1, seed);
+	for (choose(&in, &c); c.node; choose(&in, &c)) {
+		struct node *n = fleet_node_by_id(fleet, c.node->spec.id);
+
+		if (n->has_index && made_random(seed) % 2)
+			(void)node_set_index(n, true, 10000);
+		if (choose_verdict(&in, n) == VERDICT_CANDIDATE)
+			made_change(fleet, n, mode = ADMIN_DRAIN);
+	}
+}
+
+START_TEST(counts_of_a_refusal_are_the_verdicts_of_the_nodes)
+{
+	static const char *const requests[] = {NULL, "gpu!", "gpu;-east!", "-east", "gpu;-x"};
+	uint64_t seed = 500 + (uint64_t)_i;
+	uint32_t nodes = 1 + (uint32_t)(made_random(&seed) % (_i % 4 ? 60 : 2500));
+	bool keep = made_random(&seed) % 4 == 0;
+	struct choice_counts expected;
+
+	ask(requests[made_random(&seed) % 5]);
+	force(made_random(&seed) % 2 ? "east" : NULL);
+	in.grace = made_random(&seed) % 2;
+	provider->spec.balance_by_metrics = made_random(&seed) % 2;
+	provider->spec.on_mass_silence = MASS_SILENCE_KEEP;
+	provider_set_mass_silence(provider, keep);
+	random_refusing_fleet(nodes, &seed);
+	verdicts_of_all(&expected);
+	ck_assert_mem_eq(&c.counts, &expected, sizeof(expected));
+}
+END_TEST
+
 START_TEST(same_question_same_answer)
 {
 	uint64_t seed = 5;
@@ -216,9 +297,11 @@ static Suite *make_suite(void)
 	tcase_set_timeout(t, 60);
 	tcase_add_test(t, every_reason_has_its_name);
 	tcase_add_test(t, uniform_among_equals);
+	tcase_add_test(t, uniform_when_every_node_is_equal);
 	tcase_add_test(t, uniform_among_equals_beside_overdue_ones);
 	tcase_add_test(t, extremes_of_the_random_number);
 	tcase_add_loop_test(t, agrees_with_a_slow_reading_on_random_fleets, 0, 120);
+	tcase_add_loop_test(t, counts_of_a_refusal_are_the_verdicts_of_the_nodes, 0, 120);
 	tcase_add_test(t, same_question_same_answer);
 	suite_add_tcase(s, t);
 	return s;
