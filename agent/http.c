@@ -100,12 +100,14 @@ static size_t take_answer(char *data, size_t size, size_t count, void *ctx)
 
 static void describe(struct http *h, CURLcode code, struct http_result *r)
 {
-	long verify = 0;
+	long verify = 0, connects = 0;
 	curl_off_t retry = 0;
 
 	curl_easy_getinfo(h->easy, CURLINFO_RESPONSE_CODE, &r->status);
 	curl_easy_getinfo(h->easy, CURLINFO_SSL_VERIFYRESULT, &verify);
 	curl_easy_getinfo(h->easy, CURLINFO_RETRY_AFTER, &retry);
+	curl_easy_getinfo(h->easy, CURLINFO_NUM_CONNECTS, &connects);
+	r->connected = connects > 0;
 	r->retry_after = retry > 3600 ? 3600 : (long)retry;
 	r->answered = code == CURLE_OK;
 	if (!r->answered)

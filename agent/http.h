@@ -25,8 +25,9 @@ struct http_options {
 };
 
 struct http_result {
-	bool answered; /* false: see error */
-	bool distrust; /* the server could not prove who it is */
+	bool answered;	/* false: see error */
+	bool connected; /* a new connection was made for it */
+	bool distrust;	/* the server could not prove who it is */
 	char error[480];
 	long status;
 	long retry_after; /* seconds, 0 if not told */

@@ -13,6 +13,7 @@
 
 #include "agent/dispatchers.h"
 #include "agent/http.h"
+#include "agent/shed.h"
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/loop.h"
@@ -315,6 +316,9 @@ static void answered(void *ctx, const struct http_result *r)
 {
 	struct push *p = ctx;
 
+	if (r->connected) /* that was the rarest and largest work of all; and the first, the start
+			   */
+		shed();
 	if (p->refreshing) {
 		take_topology(p, r);
 	} else {

@@ -100,6 +100,45 @@ def pin_of(certificate):
                                        capture_output=True, text=False).stdout.decode()
 
 
+def texts(pid):
+    """[(address, KiB in all, KiB resident)] of the code of a process's libraries."""
+    found = []
+    for line in Path(f"/proc/{pid}/smaps").read_text(errors="replace").splitlines():
+        words = line.split()
+        if not words[0].endswith(":"):
+            ours = len(words) > 5 and words[1] == "r-xp" and ".so" in words[5]
+            span = [int(end, 16) for end in words[0].split("-")]
+        elif ours and words[0] == "Rss:":
+            found.append((span[0], (span[1] - span[0]) // 1024, int(words[1])))
+    return found
+
+
+def let_go(pid):
+    """[(address, size)] of code of libraries of which nothing is resident."""
+    return [(address, kib * 1024) for address, kib, resident in texts(pid) if resident == 0]
+
+
+@suite.test
+def what_only_the_start_and_handshakes_needed_is_given_back(t):
+    fake = dispatcher(t)
+    one = agent(t, [fake]).start()
+    until("two heartbeats", lambda: len(fake.accepted()) >= 2)
+    gone = until("code that runs once to leave", lambda: let_go(one.process.pid))
+    assert fake.connections == 1
+    # Reading it from here makes it resident; that a push is made changes nothing.
+    with open(f"/proc/{one.process.pid}/mem", "rb", buffering=0) as memory:
+        for address, size in gone:
+            memory.seek(address)
+            memory.read(size)
+    before = len(fake.accepted())
+    until("two heartbeats", lambda: len(fake.accepted()) >= before + 2)
+    assert not set(gone) & set(let_go(one.process.pid)), "given back without a new connection"
+    fake.close()
+    fake = dispatcher(t, port=fake.port)
+    until("it to leave with a new connection", lambda: set(gone) <= set(let_go(one.process.pid)))
+    until("a heartbeat after it", fake.accepted)
+
+
 @suite.test
 def heartbeats_come_on_one_kept_connection(t):
     fake = dispatcher(t)

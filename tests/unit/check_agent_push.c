@@ -1,14 +1,16 @@
 /* SPDX-License-Identifier: ISC */
 /* What pushing decides without a network: the list of dispatchers, pauses, words for certificates,
- * the size of a heartbeat; and the load script. */
+ * the size of a heartbeat; and the load script, and what memory is given back. */
 #include <curl/curl.h>
 #include <openssl/x509_vfy.h>
 #include <signal.h>
+#include <sqlite3.h>
 
 #include "agent/dispatchers.h"
 #include "agent/load_script.h"
 #include "agent/push.h"
 #include "agent/report.h"
+#include "agent/shed.h"
 #include "agent/trust.h"
 #include "base/clock.h"
 #include "base/log.h"
@@ -386,6 +388,56 @@ START_TEST(a_script_that_ends_before_its_child)
 }
 END_TEST
 
+/* Giving memory back ----------------------------------------------------------------------------
+ */
+
+/* Resident KiB of the text of SQLite, every page of it read before if TOUCH. */
+static long resident_text(bool touch)
+{
+	FILE *f = fopen("/proc/self/smaps", "r");
+	char line[512];
+	unsigned long from, to;
+	bool ours = false;
+	long kib = -1, sum = -1;
+
+	ck_assert_ptr_nonnull(f);
+	while (fgets(line, sizeof(line), f)) {
+		if (sscanf(line, "%lx-%lx", &from, &to) == 2) {
+			ours = strstr(line, " r-xp ") && strstr(line, "libsqlite3");
+			for (; ours && touch && from < to; from += 4096)
+				(void)*(const volatile char *)from;
+		} else if (ours && sscanf(line, "Rss: %ld kB", &kib) == 1) {
+			sum = (sum < 0 ? 0 : sum) + kib;
+		}
+	}
+	fclose(f);
+	return sum;
+}
+
+START_TEST(pages_that_nobody_wrote_are_given_back)
+{
+	static int written = 1; /* in a page that was relocated and written */
+	char *kept = strdup("kept");
+	sqlite3 *sql = NULL;
+
+	written++;
+	(void)resident_text(true);
+	ck_assert_int_gt(resident_text(false), 300);
+	shed();
+	ck_assert_int_eq(resident_text(false), 0);
+	ck_assert_int_eq(written, 2);
+	ck_assert_str_eq(kept, "kept");
+	/* It comes back when it is used. */
+	ck_assert_int_eq(sqlite3_open(":memory:", &sql), SQLITE_OK);
+	ck_assert_int_eq(
+		sqlite3_exec(sql, "CREATE TABLE t (x); INSERT INTO t VALUES (1)", NULL, NULL, NULL),
+		SQLITE_OK);
+	ck_assert_int_eq(sqlite3_close(sql), SQLITE_OK);
+	ck_assert_int_gt(resident_text(false), 0);
+	free(kept);
+}
+END_TEST
+
 static Suite *make_suite(void)
 {
 	Suite *s = suite_create("agent_push");
@@ -406,6 +458,7 @@ static Suite *make_suite(void)
 	tcase_add_test(c, runs);
 	tcase_add_test(c, a_hanging_run_is_killed_with_its_children);
 	tcase_add_test(c, a_script_that_ends_before_its_child);
+	tcase_add_test(c, pages_that_nobody_wrote_are_given_back);
 	return s;
 }
 
