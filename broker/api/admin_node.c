@@ -54,6 +54,9 @@ static const struct field fields[] = {
 	FIELD(struct node_spec, fqdn, field_string),
 	FIELD(struct node_spec, port, read_port),
 	FIELD(struct node_spec, tags, field_tags),
+	/* changes of the same member: "tags" alone is seen to change */
+	{"tags_add", field_tags_add, offsetof(struct node_spec, tags), 0, false},
+	{"tags_remove", field_tags_remove, offsetof(struct node_spec, tags), 0, false},
 	FIELD(struct node_spec, max_sessions, read_max_sessions),
 	FIELD(struct node_spec, load_multiplier, read_multiplier),
 };

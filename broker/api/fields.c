@@ -38,7 +38,7 @@ int field_bool(const struct field *f, struct json_object *value, void *spec,
 	return 0;
 }
 
-int field_tags(const struct field *f, struct json_object *value, void *spec,
+int field_tags_add(const struct field *f, struct json_object *value, void *spec,
 	const struct fleet *fleet, struct err *e)
 {
 	struct tag_set *tags = member(f, spec);
@@ -48,7 +48,6 @@ int field_tags(const struct field *f, struct json_object *value, void *spec,
 		return err_set(e, -EINVAL, "\"%s\" must be an array of tags", f->name);
 	if (value)
 		count = json_object_array_length(value);
-	memset(tags, 0, sizeof(*tags));
 	for (size_t i = 0; i < count; i++) {
 		struct json_object *item = json_object_array_get_idx(value, i);
 		int r;
@@ -63,6 +62,32 @@ int field_tags(const struct field *f, struct json_object *value, void *spec,
 			return err_prefix(e, -EINVAL, "\"%s\"", f->name);
 	}
 	return 0;
+}
+
+int field_tags_remove(const struct field *f, struct json_object *value, void *spec,
+	const struct fleet *fleet, struct err *e)
+{
+	size_t count = 0;
+
+	if (value && !json_object_is_type(value, json_type_array))
+		return err_set(e, -EINVAL, "\"%s\" must be an array of tags", f->name);
+	if (value)
+		count = json_object_array_length(value);
+	for (size_t i = 0; i < count; i++) {
+		struct json_object *item = json_object_array_get_idx(value, i);
+
+		if (!json_object_is_type(item, json_type_string))
+			return err_set(e, -EINVAL, "\"%s\" must be an array of tags", f->name);
+		tag_set_remove(member(f, spec), json_object_get_string(item));
+	}
+	return 0;
+}
+
+int field_tags(const struct field *f, struct json_object *value, void *spec,
+	const struct fleet *fleet, struct err *e)
+{
+	memset(member(f, spec), 0, sizeof(struct tag_set));
+	return field_tags_add(f, value, spec, fleet, e);
 }
 
 int field_provider(const struct field *f, struct json_object *value, void *spec,

@@ -37,8 +37,10 @@ struct field {
 
 field_reader field_string; /* char[size]; null = "" */
 field_reader field_bool;
-field_reader field_tags;     /* struct tag_set from an array of strings; null = empty */
-field_reader field_provider; /* uint32_t id from a provider's name */
+field_reader field_tags;	/* struct tag_set from an array of strings; null = empty */
+field_reader field_tags_add;	/* the same, added to what is there */
+field_reader field_tags_remove; /* the same, taken from what is there */
+field_reader field_provider;	/* uint32_t id from a provider's name */
 
 /* The whole object into SPEC. When CREATING, required fields must be there. -EINVAL with E;
  * *RET_CODE then says which sort: "field_unknown", "field_invalid", "field_missing". */

@@ -177,24 +177,70 @@ int run_kind_set(struct cli *c, struct failure *f)
 	return r == 0 ? patch(c, body, f) : r;
 }
 
+/* What LIST holds and WITHOUT does not, as MEMBER of BODY; nothing if that is nothing. */
+static int add_difference(struct json_object *body, const char *member, struct json_object *list,
+	struct json_object *without, struct failure *f)
+{
+	struct json_object *rest = json_object_new_array();
+
+	for (size_t i = 0; rest && i < json_object_array_length(list); i++) {
+		struct json_object *item = json_object_array_get_idx(list, i);
+		size_t n = json_object_array_length(without), at = 0;
+
+		while (at < n && !json_object_equal(json_object_array_get_idx(without, at), item))
+			at++;
+		if (at == n && json_object_array_add(rest, json_object_get(item)) < 0) {
+			json_object_put(item);
+			goto no_memory;
+		}
+	}
+	if (rest && json_object_array_length(rest) == 0)
+		json_object_put(rest);
+	else if (!rest || json_object_object_add(body, member, rest) < 0)
+		goto no_memory;
+	return 0;
+no_memory:
+	json_object_put(rest);
+	return fail(f, CLI_FAILED, "out of memory");
+}
+
+/* The step from PRESENT to TAGS, not its end: another administrator's step at the same time
+ * stays. */
+static int add_tags_step(struct json_object *body, struct json_object *present,
+	struct json_object *tags, struct failure *f)
+{
+	int r;
+
+	json_object_object_del(body, "tags"); /* what --tag says to the letter */
+	r = add_difference(body, "tags_add", tags, present, f);
+
+	return r == 0 ? add_difference(body, "tags_remove", present, tags, f) : r;
+}
+
 int run_node_set(struct cli *c, struct failure *f)
 {
-	AUTO_JSON struct json_object *body = json_object_new_object(), *present = NULL;
-	struct json_object *tags = NULL;
+	AUTO_JSON struct json_object *body = json_object_new_object(), *node = NULL, *tags = NULL;
+	struct json_object *present = NULL;
 	int r = 0;
 
 	if (!body)
 		return fail(f, CLI_FAILED, "out of memory");
-	if (body_tags_relative(&c->inv))
-		r = call_named(c, "GET", "", NULL, &present, f);
+	if (body_tags_relative(&c->inv)) {
+		r = call_named(c, "GET", "", NULL, &node, f);
+		present = r == 0 ? field_find(node, "tags") : NULL;
+		if (r == 0 && !json_object_is_type(present, json_type_array))
+			r = fail(f, CLI_FAILED, "the answer has no list of tags");
+	}
 	if (r == 0)
 		r = body_add_options(&c->inv, clock_wall_us(), body, f);
 	if (r == 0)
-		r = body_tags(&c->inv, present ? field_find(present, "tags") : NULL, &tags, f);
-	if (r == 0 && tags && json_object_object_add(body, "tags", tags) < 0) {
-		json_object_put(tags);
+		r = body_tags(&c->inv, present, &tags, f);
+	if (r == 0 && present)
+		r = add_tags_step(body, present, tags, f);
+	else if (r == 0 && tags && json_object_object_add(body, "tags", json_object_get(tags)) < 0)
 		r = fail(f, CLI_FAILED, "out of memory");
-	}
+	if (r == 0 && present && json_object_object_length(body) == 0)
+		return kind_report(c, node, "changed", f);
 	return r == 0 ? patch(c, body, f) : r;
 }
 

@@ -115,6 +115,19 @@ int tag_set_add(struct tag_set *set, const char *tag, struct err *e)
 	return 0;
 }
 
+/* What lies behind the last tag is zero, as sets are compared by their bytes. */
+void tag_set_remove(struct tag_set *set, const char *tag)
+{
+	for (uint32_t i = 0; i < set->count; i++) {
+		if (strcmp(set->tag[i], tag) != 0)
+			continue;
+		set->count--;
+		memmove(set->tag[i], set->tag[i + 1], (set->count - i) * sizeof(set->tag[0]));
+		memset(set->tag[set->count], 0, sizeof(set->tag[0]));
+		return;
+	}
+}
+
 void provider_spec_init(struct provider_spec *s)
 {
 	*s = (struct provider_spec){

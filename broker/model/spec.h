@@ -29,6 +29,7 @@ struct tag_set {
 /* 0; -EINVAL for what is no tag (named in E); -E2BIG. A tag already there is not added twice. */
 int tag_set_add(struct tag_set *set, const char *tag, struct err *e);
 bool tag_set_has(const struct tag_set *set, const char *tag);
+void tag_set_remove(struct tag_set *set, const char *tag); /* nothing if it is not there */
 
 /* One load rule: hundredths of a percent at which it reads 0 and 10000 slv. zero < full. */
 struct load_rule {
@@ -41,7 +42,7 @@ struct provider_spec {
 	char name[LIMIT_NAME_SIZE];
 	bool share_sessions, balance_by_metrics, prefer_sharing;
 	enum mass_silence on_mass_silence;
-	struct load_rule cpu, memory;      /* defaults 0..10000 and 0..9500 */
+	struct load_rule cpu, memory;	      /* defaults 0..10000 and 0..9500 */
 	bool sessions_rule, load_script_rule; /* 0..max_sessions, 0..10000 */
 	enum admin_mode mode;
 	char mode_reason[LIMIT_REASON_SIZE];
@@ -55,7 +56,7 @@ struct pool_spec {
 	uint32_t provider_id;
 	char default_tags[LIMIT_TAG_TEXT_SIZE]; /* a tag request, "" = none */
 	char forced_tags[LIMIT_TAG_TEXT_SIZE];
-	struct tag_set allowed_tags;            /* empty = all */
+	struct tag_set allowed_tags; /* empty = all */
 	enum untagged_default untagged_default;
 	char rdp_extra[1024]; /* lines "key:t:value" separated by \n, allowed keys only */
 	enum admin_mode mode;
@@ -71,10 +72,10 @@ struct node_spec {
 	uint32_t provider_id;
 	char address[LIMIT_ADDRESS_SIZE];
 	char fqdn[LIMIT_ADDRESS_SIZE]; /* "" = none */
-	uint16_t port;                 /* default 3389 */
+	uint16_t port;		       /* default 3389 */
 	struct tag_set tags;
-	uint32_t max_sessions;         /* 0 = no limit; at most NODE_MAX_SESSIONS */
-	uint32_t load_multiplier;      /* ten-thousandths: 10000 = 1.0; 1..NODE_MAX_MULTIPLIER */
+	uint32_t max_sessions;	  /* 0 = no limit; at most NODE_MAX_SESSIONS */
+	uint32_t load_multiplier; /* ten-thousandths: 10000 = 1.0; 1..NODE_MAX_MULTIPLIER */
 	enum admin_mode mode;
 	char mode_reason[LIMIT_REASON_SIZE];
 };
@@ -104,7 +105,8 @@ void pool_spec_init(struct pool_spec *s);
 void node_spec_init(struct node_spec *s);
 void token_spec_init(struct token_spec *s);
 
-/* Whether each value is in its range; -EINVAL naming the member. Tag requests are checked by policy/tags. */
+/* Whether each value is in its range; -EINVAL naming the member. Tag requests are checked by
+ * policy/tags. */
 int provider_spec_check(const struct provider_spec *s, struct err *e);
 int pool_spec_check(const struct pool_spec *s, struct err *e);
 int node_spec_check(const struct node_spec *s, struct err *e);

@@ -284,6 +284,23 @@ def bad_fields_are_named_and_change_nothing(t):
 
 
 @suite.test
+def tags_change_by_steps(t):
+    broker = world(t)
+    broker.change("nodes", "n1", tags=["a", "b"])
+    node = broker.change("nodes", "n1", tags_add=["c", "a"], tags_remove=["b", "not there"])
+    assert node["tags"] == ["a", "c"], node
+    assert not {"tags_add", "tags_remove"} & node.keys(), node
+    for body in ({"tags_add": ["no tag"]}, {"tags_add": "c"}, {"tags_remove": [1]},
+                 {"tags_add": [f"t{i}" for i in range(1000)]}):
+        answer = broker.admin.patch("/api/v1/nodes/n1", body)
+        assert (answer.status, answer.code) == (400, "field_invalid"), answer
+    assert broker.admin.get("/api/v1/nodes/n1").json["tags"] == ["a", "c"]
+    # the journal tells the member that changed
+    events = broker.admin.get("/api/v1/events?limit=1000").json["items"]
+    assert any(e["params"].get("changes") == "tags" for e in events), events
+
+
+@suite.test
 def names_and_addresses_are_unique(t):
     broker = world(t)
     same = {"provider": "farm", "address": "10.9.9.9"}

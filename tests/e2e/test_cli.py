@@ -14,6 +14,7 @@ import struct
 import subprocess
 import sys
 import termios
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "lib"))
@@ -170,6 +171,23 @@ def the_lines_for_the_node_work(t):
 
 
 @suite.test
+def changes_at_the_same_time(t):
+    tb = farm(t, "crowd")
+    tb("node", "add", "crowd-1", "--provider", "crowd", "--address", "192.0.2.33")
+    for turn in range(3):
+        tags = [f"t{turn}-{i}" for i in range(6)]
+        with ThreadPoolExecutor(len(tags)) as pool:
+            done = list(pool.map(lambda tag: tb("node", "set", "crowd-1", "--tag", f"+{tag}",
+                                                expect=None), tags))
+        # one that came while another was written was told so; none was lost in silence
+        for result in done:
+            assert result.returncode == DONE or "(being_changed)" in result.stderr, result
+        wanted = {tag for tag, result in zip(tags, done) if result.returncode == DONE}
+        there = set(tb.json("node", "show", "crowd-1")["tags"])
+        assert wanted == there & set(tags), (wanted, there)
+
+
+@suite.test
 def changes(t):
     tb = farm(t, "change")
     tb("node", "add", "change-1", "--provider", "change", "--address", "192.0.2.3", "--tag", "east")
@@ -181,6 +199,10 @@ def changes(t):
     tb("node", "set", "change-1", "--tag", "")
     assert tb.json("node", "show", "change-1")["tags"] == []
     assert "has no tag" in tb.fails("node", "set", "change-1", "--tag", "-gpu")
+    tb("node", "set", "change-1", "--tag", "+a")
+    tb("node", "set", "change-1", "--tag", "+a") # is there already
+    assert tb.json("node", "show", "change-1")["tags"] == ["a"]
+    tb("node", "set", "change-1", "--tag", "-a")
     assert "nothing to change" in tb.fails("node", "set", "change-1", code=USAGE)
     tb("provider", "set", "change", "--share-sessions", "off", "--on-mass-silence", "keep",
        "--cpu-rule", "10-90", "--sessions-rule", "off")

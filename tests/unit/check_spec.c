@@ -95,6 +95,25 @@ START_TEST(sets_of_tags)
 }
 END_TEST
 
+START_TEST(a_tag_is_removed)
+{
+	struct tag_set set = {0}, wanted = {0};
+	struct err e;
+
+	ck_assert_int_eq(tag_set_add(&set, "first", &e), 0);
+	ck_assert_int_eq(tag_set_add(&set, "middle-one", &e), 0);
+	ck_assert_int_eq(tag_set_add(&set, "last", &e), 0);
+	tag_set_remove(&set, "none of them");
+	ck_assert_uint_eq(set.count, 3);
+	tag_set_remove(&set, "middle-one");
+	tag_set_remove(&set, "first");
+	ck_assert_int_eq(tag_set_add(&wanted, "last", &e), 0);
+	ck_assert_mem_eq(&set, &wanted, sizeof(set));
+	tag_set_remove(&set, "last");
+	ck_assert_mem_eq(&set, &(struct tag_set){0}, sizeof(set));
+}
+END_TEST
+
 static struct provider_spec provider;
 static struct pool_spec pool;
 static struct node_spec node;
@@ -244,6 +263,7 @@ static Suite *make_suite(void)
 	tcase_add_test(t, words_read_back);
 	tcase_add_test(t, defaults);
 	tcase_add_test(t, sets_of_tags);
+	tcase_add_test(t, a_tag_is_removed);
 	tcase_add_test(t, provider_checks);
 	tcase_add_test(t, pool_checks);
 	tcase_add_test(t, rdp_extra_checks);
