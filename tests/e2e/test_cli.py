@@ -383,8 +383,13 @@ def following_the_journal(t):
 
 def _connected(pid):
     """Whether the process has a socket: it asked for the newest lines."""
-    links = [os.readlink(f"/proc/{pid}/fd/{fd}") for fd in os.listdir(f"/proc/{pid}/fd")]
-    return any(link.startswith("socket:") for link in links)
+    for fd in os.listdir(f"/proc/{pid}/fd"):
+        try:
+            if os.readlink(f"/proc/{pid}/fd/{fd}").startswith("socket:"):
+                return True
+        except FileNotFoundError: # closed meanwhile
+            pass
+    return False
 
 
 @suite.test
