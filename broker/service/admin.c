@@ -407,19 +407,25 @@ void service_put_pool(struct service *s, const struct caller *caller, const stru
 	put_pool(call, &call->spec.pool);
 }
 
-/* "agent.NAME"; a name too long for that is cut and told apart by its hash. */
-static void agent_token_name(const char *node, char ret[LIMIT_NAME_SIZE])
+/* "agent.NAME"; a name too long for that is cut and told apart by its hash. That of a node that was
+ * renamed since is taken: then the token's own hash tells them apart. */
+static void agent_token_name(const struct fleet *f, const char *node, const uint8_t *token_hash,
+	char ret[LIMIT_NAME_SIZE])
 {
 	uint8_t hash[SECRET_HASH_SIZE];
 	char hex[SECRET_HEX_SIZE];
 
 	if (strlen(node) + sizeof("agent.") <= LIMIT_NAME_SIZE) {
 		snprintf(ret, LIMIT_NAME_SIZE, "agent.%s", node);
-		return;
+	} else {
+		secret_hash(node, strlen(node), hash);
+		secret_hex(hash, hex);
+		snprintf(ret, LIMIT_NAME_SIZE, "agent.%.40s.%.12s", node, hex);
 	}
-	secret_hash(node, strlen(node), hash);
-	secret_hex(hash, hex);
-	snprintf(ret, LIMIT_NAME_SIZE, "agent.%.40s.%.12s", node, hex);
+	if (fleet_token(f, ret)) {
+		secret_hex(token_hash, hex);
+		snprintf(ret, LIMIT_NAME_SIZE, "agent.%.40s.%.12s", node, hex);
+	}
 }
 
 static void new_secret(struct admin_call *call, struct token_spec *token)
@@ -474,8 +480,8 @@ static void put_node(struct admin_call *call, const struct node_spec *spec)
 		token = &call->agent_token;
 		token_spec_init(token);
 		token->role = ROLE_AGENT;
-		agent_token_name(spec->name, token->name);
 		new_secret(call, token);
+		agent_token_name(call->service->fleet, spec->name, token->hash, token->name);
 	}
 	store_put_node(call->service->store, spec, token, &call->event, on_stored, call);
 }

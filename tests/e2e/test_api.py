@@ -4,6 +4,7 @@
 import base64
 import hashlib
 import json
+import re
 import shutil
 import socket
 import subprocess
@@ -281,6 +282,34 @@ def bad_fields_are_named_and_change_nothing(t):
         answer = broker.admin.put("/api/v1/nodes/n1/maintenance", body)
         assert (answer.status, answer.code) == (400, code), (body, answer)
     assert [broker.admin.get(f"/api/v1/{kind}").json for kind in kinds] == before
+
+
+@suite.test
+def a_removed_node_leaves_its_name_free(t):
+    broker = world(t)
+    body = {"name": "again", "provider": "farm", "address": "10.9.9.50"}
+    first = broker.admin.post("/api/v1/nodes", body)
+    broker.create("tokens", name="again.second", role="agent", node="again")
+    assert broker.admin.delete("/api/v1/nodes/again").status == 204
+    names = [token["name"] for token in broker.admin.get("/api/v1/tokens").json["items"]]
+    assert not [name for name in names if "again" in name], names
+    second = broker.admin.post("/api/v1/nodes", body)
+    assert second.status == 201, second
+    assert second.json["token"] != first.json["token"]
+    broker.create("tokens", name="again.second", role="agent", node="again")
+
+
+@suite.test
+def a_taken_token_name_is_no_obstacle_to_a_node(t):
+    broker = world(t)
+    first = broker.create("nodes", name="before", provider="farm", address="10.9.9.51")
+    assert broker.admin.patch("/api/v1/nodes/before", {"name": "after"}).status == 200
+    second = broker.create("nodes", name="before", provider="farm", address="10.9.9.52")
+    names = {token["node"]: token["name"]
+             for token in broker.admin.get("/api/v1/tokens").json["items"] if "node" in token}
+    assert names["after"] == "agent.before", names
+    assert re.fullmatch("agent[.]before[.][0-9a-f]{12}", names["before"]), names
+    assert first["token"] != second["token"]
 
 
 @suite.test
