@@ -285,21 +285,6 @@ def bad_fields_are_named_and_change_nothing(t):
 
 
 @suite.test
-def a_removed_node_leaves_its_name_free(t):
-    broker = world(t)
-    body = {"name": "again", "provider": "farm", "address": "10.9.9.50"}
-    first = broker.admin.post("/api/v1/nodes", body)
-    broker.create("tokens", name="again.second", role="agent", node="again")
-    assert broker.admin.delete("/api/v1/nodes/again").status == 204
-    names = [token["name"] for token in broker.admin.get("/api/v1/tokens").json["items"]]
-    assert not [name for name in names if "again" in name], names
-    second = broker.admin.post("/api/v1/nodes", body)
-    assert second.status == 201, second
-    assert second.json["token"] != first.json["token"]
-    broker.create("tokens", name="again.second", role="agent", node="again")
-
-
-@suite.test
 def a_taken_token_name_is_no_obstacle_to_a_node(t):
     broker = world(t)
     first = broker.create("nodes", name="before", provider="farm", address="10.9.9.51")
