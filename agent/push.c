@@ -282,10 +282,7 @@ static void take_refusal(struct push *p, const struct http_result *r)
 		say_well(p);
 		next_regular(p);
 	} else if (r->status == 409 && strcmp(code, "duplicate_agent") == 0) {
-		snprintf(what, sizeof(what),
-			"another machine pushes with this node's token (%s): give each node a "
-			"token of "
-			"its own",
+		snprintf(what, sizeof(what), "another machine pushes with this node's token: %s",
 			detail[0] ? detail : code);
 		say_trouble(p, LOG_LEVEL_ERROR, what);
 		retry_slowly(p);

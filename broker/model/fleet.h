@@ -130,6 +130,8 @@ struct node_stored {
 	char agent_address[LIMIT_ADDRESS_SIZE];
 };
 void node_load(struct node *n, const struct node_stored *stored, int64_t now_ms);
+/* An administrator has said which machine the node is: one that was replaced may come back. */
+void node_forget_boots(struct node *n);
 
 /* Marks N silent if it was heard and STALE_AFTER_MS have passed since. True if it changed now. */
 bool node_check_silence(struct node *n, int64_t stale_after_ms, int64_t now_ms);

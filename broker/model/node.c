@@ -84,6 +84,11 @@ static void replace_boot(struct node *n, const char *boot_id)
 	(void)text_copy(n->boot_id, sizeof(n->boot_id), boot_id);
 }
 
+void node_forget_boots(struct node *n)
+{
+	memset(n->old_boot_ids, 0, sizeof(n->old_boot_ids));
+}
+
 static unsigned set_voice(struct node *n)
 {
 	if (n->streak < STREAK_CAP)

@@ -143,6 +143,17 @@ void admin_reindex_provider(struct service *s, struct provider *p)
 		admin_reindex_node(s, p->farm.nodes[i]);
 }
 
+/* A node has got a new token. Whoever was pushed aside by a copy of its machine gets in with it. */
+static void let_machine_back(struct service *s, uint32_t node_id)
+{
+	struct node *n = fleet_node_by_id(s->fleet, node_id);
+
+	if (!n)
+		return;
+	node_forget_boots(n);
+	store_touch_node(s->store, n);
+}
+
 static int apply_put(struct admin_call *call)
 {
 	struct service *s = call->service;
@@ -165,6 +176,8 @@ static int apply_put(struct admin_call *call)
 		break;
 	default:
 		r = fleet_put_token(s->fleet, &call->spec.token, NULL);
+		if (r == 0 && !call->id)
+			let_machine_back(s, call->spec.token.node_id);
 	}
 	if (provider)
 		admin_reindex_provider(s, provider);
@@ -525,8 +538,8 @@ static bool removable_node(struct admin_call *call, const struct node *n, bool f
 	if (force || n->session_count == 0)
 		return true;
 	snprintf(text, sizeof(text),
-		"node \"%s\" has %u sessions; drain it first, or remove it with --force",
-		n->spec.name, n->session_count);
+		"node \"%s\" has %u session%s; drain it first, or remove it with --force",
+		n->spec.name, n->session_count, n->session_count == 1 ? "" : "s");
 	refuse(call, SERVICE_CONFLICT, "node_has_sessions", text);
 	return false;
 }

@@ -164,10 +164,9 @@ static void refusal_counted(const struct decision *d, const struct connection_re
 		break;
 	case CHOICE_NO_TAG_MATCH:
 		service_error_set(ret, SERVICE_REFUSED, "no_tag_match",
-			"none of the %" PRIu32
-			" nodes of provider \"%s\" matches the tags \"%s\"%s",
-			c->nodes, provider, request->has_tags ? request->tags : "",
-			request->has_tags ? "" : " (without a request: untagged nodes)");
+			"none of the %" PRIu32 " nodes of provider \"%s\" matches %s%s%s", c->nodes,
+			provider, request->has_tags ? "the tags \"" : "a request without tags",
+			request->has_tags ? request->tags : "", request->has_tags ? "\"" : "");
 		break;
 	case CHOICE_ALL_MAINTENANCE:
 		service_error_set(ret, SERVICE_REFUSED, "all_maintenance",

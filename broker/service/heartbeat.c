@@ -268,8 +268,9 @@ static void duplicate(struct service *s, const struct caller *caller, const stru
 		emit(s, &ev);
 	}
 	refuse(s, SERVICE_CONFLICT, "duplicate_agent",
-		"another machine reports as this node; give each node a token of its own", done,
-		ctx);
+		"another machine reports as this node: give each node a token of its own, and the "
+		"one that is the node a new one",
+		done, ctx);
 }
 
 /* The caller's node, or NULL after having refused. */

@@ -6,6 +6,7 @@ import socket
 import sys
 import threading
 import time
+import uuid
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "lib"))
@@ -315,6 +316,27 @@ def a_node_without_a_listener_or_metrics_takes_nobody(t):
     assert broker.goes_to()[0] == "n1"
     shown = broker.admin.get("/api/v1/nodes/n1").json
     assert shown["missing_metrics"] is True, shown
+
+
+@suite.test
+def a_machine_pushed_aside_by_its_copy_comes_back_with_a_new_token(t):
+    broker = Broker(t, stale_after=60)
+    node, = broker.farm("n1")
+    node.up()
+    mine = node.boot_id
+    node.boot_id = str(uuid.uuid4())  # a copy that was booted by mistake
+    node.beat()
+    node.boot_id = mine
+    for _ in range(2):
+        node.beat(expect=409)
+    node.token = broker.create("tokens", name="n1.again", role="agent", node="n1")["token"]
+    node.beat()
+    node.boot_id = str(uuid.uuid4())
+    node.beat(expect=200)
+    broker.dispatcher.stop()
+    broker.start()
+    node.boot_id = mine  # which is again of the past
+    node.beat(expect=409)
 
 
 suite.main()
