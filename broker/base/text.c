@@ -80,6 +80,30 @@ size_t text_utf8_length(const char *s, size_t left)
 	return n;
 }
 
+size_t text_utf8_put(uint32_t c, char ret[4])
+{
+	if (c < 0x80) {
+		ret[0] = (char)c;
+		return 1;
+	}
+	if (c < 0x800) {
+		ret[0] = (char)(0xc0 | c >> 6);
+		ret[1] = (char)(0x80 | (c & 63));
+		return 2;
+	}
+	if (c < 0x10000) {
+		ret[0] = (char)(0xe0 | c >> 12);
+		ret[1] = (char)(0x80 | (c >> 6 & 63));
+		ret[2] = (char)(0x80 | (c & 63));
+		return 3;
+	}
+	ret[0] = (char)(0xf0 | c >> 18);
+	ret[1] = (char)(0x80 | (c >> 12 & 63));
+	ret[2] = (char)(0x80 | (c >> 6 & 63));
+	ret[3] = (char)(0x80 | (c & 63));
+	return 4;
+}
+
 bool text_utf8_valid(const char *s, size_t len)
 {
 	while (len > 0) {

@@ -16,6 +16,8 @@ int text_parse_u64(const char *s, uint64_t min, uint64_t max, uint64_t *ret);
 /* Bytes of the well-formed UTF-8 sequence at P, of which LEFT > 0 bytes may be read; 0 if there is
  * none (NUL is none). */
 size_t text_utf8_length(const char *p, size_t left);
+/* Writes a code point (no surrogate, below 0x110000); its bytes. */
+size_t text_utf8_put(uint32_t c, char ret[4]);
 /* Whether LEN bytes are well-formed UTF-8 (no overlong forms, surrogates, or NUL). */
 bool text_utf8_valid(const char *s, size_t len);
 bool text_equal(const char *a, const char *b); /* NULL equals NULL only */

@@ -86,30 +86,6 @@ static int32_t unicode_escape(const char *p, const char *end, size_t *ret_used)
 	return 0x10000 + (high - 0xd800) * 0x400 + (low - 0xdc00);
 }
 
-static size_t utf8_put(int32_t c, char ret[4])
-{
-	if (c < 0x80) {
-		ret[0] = (char)c;
-		return 1;
-	}
-	if (c < 0x800) {
-		ret[0] = (char)(0xc0 | c >> 6);
-		ret[1] = (char)(0x80 | (c & 63));
-		return 2;
-	}
-	if (c < 0x10000) {
-		ret[0] = (char)(0xe0 | c >> 12);
-		ret[1] = (char)(0x80 | (c >> 6 & 63));
-		ret[2] = (char)(0x80 | (c & 63));
-		return 3;
-	}
-	ret[0] = (char)(0xf0 | c >> 18);
-	ret[1] = (char)(0x80 | (c >> 12 & 63));
-	ret[2] = (char)(0x80 | (c >> 6 & 63));
-	ret[3] = (char)(0x80 | (c & 63));
-	return 4;
-}
-
 /* Decodes the escape behind a backslash at P into RET: its length, 0 if it is not valid. */
 static size_t decode_escape(const char *p, const char *end, char ret[4], size_t *ret_used)
 {
@@ -122,7 +98,8 @@ static size_t decode_escape(const char *p, const char *end, char ret[4], size_t 
 	if (*p == 'u') {
 		c = unicode_escape(p + 1, end, ret_used);
 		(*ret_used)++;
-		return c > 0 ? utf8_put(c, ret) : 0; /* U+0000 would end a C string early */
+		return c > 0 ? text_utf8_put((uint32_t)c, ret)
+			     : 0; /* U+0000 would end a C string early */
 	}
 	at = strchr(written, *p);
 	if (!at)

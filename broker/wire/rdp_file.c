@@ -11,6 +11,7 @@
 #include <strings.h>
 
 #include "base/text.h"
+#include "base/utf16.h"
 
 static int check_value(const char *key, const char *s, size_t len, struct err *e)
 {
@@ -65,36 +66,9 @@ static bool extra_has(const char *extra, const char *key)
 	return false;
 }
 
-static void add_unit(struct buf *out, uint32_t unit)
-{
-	buf_addc(out, (char)(unit & 0xff));
-	buf_addc(out, (char)(unit >> 8));
-}
-
-/* LEN bytes of valid UTF-8. */
-static void add_utf16(struct buf *out, const char *s, size_t len)
-{
-	const unsigned char *p = (const unsigned char *)s, *end = p + len;
-
-	while (p < end) {
-		unsigned more = *p < 0x80 ? 0 : *p < 0xe0 ? 1 : *p < 0xf0 ? 2 : 3;
-		uint32_t c = more ? *p & (0x3fu >> more) : *p;
-
-		for (p++; more; more--)
-			c = c << 6 | (*p++ & 0x3f);
-		if (c < 0x10000) {
-			add_unit(out, c);
-		} else {
-			c -= 0x10000;
-			add_unit(out, 0xd800 | c >> 10);
-			add_unit(out, 0xdc00 | (c & 0x3ff));
-		}
-	}
-}
-
 static void add_text(struct buf *out, const char *s)
 {
-	add_utf16(out, s, strlen(s));
+	utf16_add(out, s, strlen(s));
 }
 
 static void add_string(struct buf *out, const char *key, const char *value)
@@ -135,7 +109,7 @@ static void add_extra(struct buf *out, const char *extra)
 		size_t len = strcspn(extra, "\n");
 
 		if (len > 0) {
-			add_utf16(out, extra, len);
+			utf16_add(out, extra, len);
 			add_text(out, "\r\n");
 		}
 		extra += len + (extra[len] == '\n');
@@ -146,7 +120,7 @@ static void write_file(const struct rdp_file *f, const char *extra, struct buf *
 {
 	bool has_fqdn = f->fqdn && *f->fqdn;
 
-	add_unit(out, 0xfeff);
+	buf_add(out, "\xff\xfe", 2);
 	add_address(out, "full address", has_fqdn ? f->fqdn : f->address);
 	if (has_fqdn)
 		add_address(out, "alternate full address", f->address);
