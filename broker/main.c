@@ -2,8 +2,8 @@
 /*
  * termbrokerd: options, and the order in which things start and stop.
  *
- * Start: configuration → journal → service (store) → API; ready when the fleet was loaded. Stop, on
- * SIGTERM or SIGINT: the API accepts no more, the service writes what is queued, everything is
+ * Start: configuration → journal → service (store) → API and door; ready when the fleet was loaded. Stop, on
+ * SIGTERM or SIGINT: API and door accept no more, the service writes what is queued, everything is
  * freed in the reverse order. SIGHUP reloads all or nothing and reopens the log file.
  */
 #include <errno.h>
@@ -23,6 +23,7 @@
 #include "base/notify.h"
 #include "base/text.h"
 #include "base/tls.h"
+#include "door/door.h"
 #include "journal/journal.h"
 #include "service/config.h"
 #include "service/service.h"
@@ -44,6 +45,7 @@ struct daemon {
 	struct journal *journal;
 	struct service *service;
 	struct api *api;
+	struct door *door;
 	struct loop_signal *signals[3];
 	bool stopping;
 	int status;
@@ -82,6 +84,15 @@ static int check_certificates(const struct config *c, const char *file, struct e
 
 		if (r < 0)
 			return err_prefix(e, r, "%s: listen \"%s\"", file, l->address);
+		SSL_CTX_free(tls);
+	}
+	for (unsigned i = 0; i < c->door_count; i++) {
+		const struct config_door *door = &c->doors[i];
+		SSL_CTX *tls = NULL;
+		int r = tls_server_new(door->certificate, door->key, &tls, e);
+
+		if (r < 0)
+			return err_prefix(e, r, "%s: door \"%s\"", file, door->address);
 		SSL_CTX_free(tls);
 	}
 	return 0;
@@ -169,6 +180,7 @@ static void on_stop_signal(void *ctx)
 	log_info("stopping");
 	notify_state("STOPPING=1");
 	api_stop(d->api);
+	door_stop(d->door);
 	service_stop(d->service, on_stopped, d);
 }
 
@@ -215,14 +227,17 @@ static int reload(struct daemon *d, struct config *fresh, struct err *e)
 {
 	int r = api_prepare(d->api, fresh, e);
 
-	if (r < 0)
-		return r;
-	r = journal_configure(d->journal, &fresh->journal, e);
+	if (r == 0)
+		r = door_prepare(d->door, fresh, e);
+	if (r == 0)
+		r = journal_configure(d->journal, &fresh->journal, e);
 	if (r < 0) {
 		api_leave(d->api);
+		door_leave(d->door);
 		return r;
 	}
 	api_take(d->api, fresh);
+	door_take(d->door, fresh);
 	return 0;
 }
 
@@ -282,6 +297,9 @@ static int start(struct daemon *d, struct err *e)
 	r = set_advertise(d->config, d->api);
 	if (r < 0)
 		return err_errno(e, r, "could not start");
+	r = door_new(d->base, d->config, d->service, &d->door, e);
+	if (r < 0)
+		return r;
 	for (unsigned i = 0; i < d->config->listener_count; i++)
 		log_info("listening on %s port %u%s", d->config->listeners[i].address,
 			api_port(d->api, i), d->config->listeners[i].tls ? "" : " without TLS");
@@ -300,8 +318,11 @@ static void stop(struct daemon *d)
 		loop_signal_free(d->signals[i]);
 	if (d->api)
 		api_stop(d->api);
+	if (d->door)
+		door_stop(d->door);
 	service_free(d->service);
 	api_free(d->api);
+	door_free(d->door);
 	journal_free(d->journal);
 	if (d->base)
 		event_base_free(d->base);

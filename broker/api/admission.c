@@ -3,44 +3,20 @@
  * accepted. */
 #include "api/admission.h"
 
-#include <arpa/inet.h>
-#include <netinet/in.h>
 #include <stdio.h>
-#include <string.h>
 #include <sys/socket.h>
 
-#include "api/addresses.h"
 #include "api/auth.h"
+#include "service/addresses.h"
 
 static void name_peer(struct conn *c, const struct sockaddr *peer)
 {
-	const void *address =
-		peer->sa_family == AF_INET6
-			? (const void *)&((const struct sockaddr_in6 *)peer)->sin6_addr
-			: (const void *)&((const struct sockaddr_in *)peer)->sin_addr;
-
 	if (c->listener->kind == LISTENER_SOCKET) {
 		snprintf(c->address, sizeof(c->address), "local");
 		auth_peer_name(c->fd, c->peer, sizeof(c->peer));
-	} else if (!inet_ntop(peer->sa_family, address, c->address, sizeof(c->address))) {
-		snprintf(c->address, sizeof(c->address), "unknown");
+	} else {
+		addresses_text(peer, c->address);
 	}
-}
-
-/* What is counted as one address: of IPv6 the network of 64 bits that one host may use as it likes.
- */
-static void address_key(
-	const struct conn *c, const struct sockaddr *peer, char ret[LIMIT_ADDRESS_SIZE])
-{
-	struct in6_addr net;
-
-	if (peer->sa_family == AF_INET6) {
-		net = ((const struct sockaddr_in6 *)peer)->sin6_addr;
-		memset(&net.s6_addr[8], 0, 8);
-		if (inet_ntop(AF_INET6, &net, ret, LIMIT_ADDRESS_SIZE))
-			return;
-	}
-	snprintf(ret, LIMIT_ADDRESS_SIZE, "%s", c->address);
 }
 
 /* Whether the caps allow one more; the admin socket is never locked out by the network's load. */
@@ -56,7 +32,7 @@ static const struct refusal *over_cap(struct conn *c, const struct sockaddr *pee
 
 	if (c->listener->kind == LISTENER_SOCKET)
 		return NULL;
-	address_key(c, peer, key);
+	addresses_key(peer, key);
 	c->counted = addresses_take(&c->api->addresses, key, &count);
 	if (!c->counted || c->api->connections > config->max_connections ||
 		c->api->connections > c->api->descriptor_limit)

@@ -18,7 +18,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "api/addresses.h"
+#include "service/addresses.h"
 #include "api/admission.h"
 #include "api/last_words.h"
 #include "base/clock.h"

@@ -49,6 +49,11 @@ static void add_service(struct buf *b, const struct service_info *info)
 	labelled(b, "heartbeats_total", "result", "replayed", info->heartbeats_replayed);
 	labelled(b, "heartbeats_total", "result", "refused", info->heartbeats_refused);
 	labelled(b, "heartbeats_total", "result", "duplicate", info->heartbeats_duplicate);
+	family(b, "door_clients_total", "counter",
+		"RDP clients at the door, by what became of them.");
+	labelled(b, "door_clients_total", "result", "redirected", info->door_redirected);
+	labelled(b, "door_clients_total", "result", "refused", info->door_refused);
+	labelled(b, "door_clients_total", "result", "failed", info->door_failed);
 	single(b, "heartbeat_sessions_dropped_total", "counter",
 		"Sessions in heartbeats that could not be taken.", info->sessions_dropped);
 	single(b, "logins_total", "counter", "Logins that agents reported.", info->logins);

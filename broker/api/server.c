@@ -20,7 +20,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "api/bind.h"
+#include "base/bind.h"
 #include "api/connection.h"
 #include "api/events.h"
 #include "base/clock.h"

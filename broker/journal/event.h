@@ -44,6 +44,8 @@ enum event_id {
 	EVENT_MAINTENANCE,       /* maintenance: kind, name, mode, reason, actor */
 	EVENT_SESSION_FORGOTTEN, /* session-forgotten: user, node, session, actor */
 	EVENT_ACCESS_DENIED,     /* access-denied: actor, address, call, reason */
+	EVENT_DOOR_REDIRECTED,   /* door-redirected: node, address, user, client */
+	EVENT_DOOR_FAILED,       /* door-failed: client, step, reason */
 	EVENT_DATABASE_LOST,     /* database-lost: reason */
 	EVENT_DATABASE_BACK,     /* database-back: seconds */
 	EVENT_DISPATCHER_STARTED,/* dispatcher-started: dispatcher, version */

@@ -95,6 +95,13 @@ static const struct catalogue_entry entries[EVENT_ID_COUNT] = {
 	{"actor", "address", "call", "reason"}, TEXTS(
 	"{call} was denied to {actor} from {address}: {reason}",
 	"Отказано в доступе к {call}: {actor} с адреса {address}. Причина: {reason}")},
+[EVENT_DOOR_REDIRECTED] = {"door-redirected", EVENT_INFO,
+	{"node", "address", "user", "client"}, TEXTS(
+	"RDP client {client} of user {user} was redirected to node {node} ({address})",
+	"Клиент RDP {client} пользователя {user} перенаправлен на узел {node} ({address})")},
+[EVENT_DOOR_FAILED] = {"door-failed", EVENT_WARNING, {"client", "step", "reason"}, TEXTS(
+	"The handshake with RDP client {client} failed in step {step}: {reason}",
+	"Не удалось установить соединение с клиентом RDP {client}, шаг {step}: {reason}")},
 [EVENT_DATABASE_LOST] = {"database-lost", EVENT_ERROR, {"reason"}, TEXTS(
 	"The connection to the database was lost: {reason}",
 	"Потеряна связь с базой данных: {reason}")},

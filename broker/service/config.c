@@ -110,7 +110,8 @@ static int check_address(cfg_t *cfg, cfg_opt_t *opt)
 	if (address && (inet_pton(AF_INET, address, binary) == 1 ||
 			       inet_pton(AF_INET6, address, binary) == 1))
 		return 0;
-	cfg_error(cfg, "listen: address \"%.80s\" is no IP address", address ? address : "");
+	cfg_error(cfg, "%s: address \"%.80s\" is no IP address", cfg_name(cfg),
+		address ? address : "");
 	return -1;
 }
 
@@ -130,6 +131,25 @@ static cfg_opt_t listen_opts[] = {
 	CFG_BOOL("tls", cfg_true, CFGF_NONE),
 	CFG_STR("certificate", "", CFGF_NONE),
 	CFG_STR("key", "", CFGF_NONE),
+	CFG_END(),
+};
+static int check_nobody(cfg_t *cfg, cfg_opt_t *opt)
+{
+	const char *text = cfg_opt_getstr(opt);
+
+	if (strcmp(text, "place") == 0 || strcmp(text, "refuse") == 0)
+		return 0;
+	cfg_error(cfg, "%s: \"%s\" is neither place nor refuse", cfg_opt_name(opt), text);
+	return -1;
+}
+
+static cfg_opt_t door_opts[] = {
+	CFG_STR("address", "::", CFGF_NONE),
+	CFG_INT("port", 3389, CFGF_NONE),
+	CFG_STR("pool", "", CFGF_NONE),
+	CFG_STR("certificate", "", CFGF_NONE),
+	CFG_STR("key", "", CFGF_NONE),
+	CFG_STR("unknown_user", "place", CFGF_NONE),
 	CFG_END(),
 };
 static cfg_opt_t socket_opts[] = {
@@ -163,12 +183,17 @@ static cfg_opt_t limits_opts[] = {
 	CFG_INT("connections_per_address", 512, CFGF_NONE),
 	CFG_INT("request_deadline", 10, CFGF_NONE),
 	CFG_INT("idle_timeout", 75, CFGF_NONE),
+	CFG_INT("door_connections", 1024, CFGF_NONE),
+	CFG_INT("door_connections_per_address", 64, CFGF_NONE),
+	CFG_INT("door_first_packet", 10, CFGF_NONE),
+	CFG_INT("door_handshake", 30, CFGF_NONE),
 	CFG_END(),
 };
 static cfg_opt_t opts[] = {
 	CFG_STR("name", "", CFGF_NONE),
 	CFG_STR("advertise", "", CFGF_NONE),
 	CFG_SEC("listen", listen_opts, CFGF_MULTI),
+	CFG_SEC("door", door_opts, CFGF_MULTI),
 	CFG_SEC("admin_socket", socket_opts, CFGF_NONE),
 	CFG_SEC("database", database_opts, CFGF_NONE),
 	CFG_SEC("journal", journal_opts, CFGF_NONE),
@@ -200,11 +225,19 @@ static void set_checks(void)
 	validate(listen_opts, "address", check_address);
 	validate(listen_opts, "port", check_port);
 	validate(socket_opts, "path", check_socket_path);
+	validate(door_opts, "address", check_address);
+	validate(door_opts, "port", check_port);
+	validate(door_opts, "pool", check_name);
+	validate(door_opts, "unknown_user", check_nobody);
 	validate(journal_opts, "level", check_event_level);
 	validate(limits_opts, "connections", check_count);
 	validate(limits_opts, "connections_per_address", check_count);
 	validate(limits_opts, "request_deadline", check_seconds);
 	validate(limits_opts, "idle_timeout", check_seconds);
+	validate(limits_opts, "door_connections", check_count);
+	validate(limits_opts, "door_connections_per_address", check_count);
+	validate(limits_opts, "door_first_packet", check_seconds);
+	validate(limits_opts, "door_handshake", check_seconds);
 }
 
 /* ---- from libconfuse to the struct ---- */
@@ -268,6 +301,42 @@ static int take_listeners(cfg_t *cfg, struct config *c, const char *file, struct
 	return 0;
 }
 
+static int take_door(cfg_t *sec, struct config_door *ret, const char *file, struct err *e)
+{
+	bool failed = false;
+
+	ret->address = take(cfg_getstr(sec, "address"), &failed);
+	ret->port = (uint16_t)cfg_getint(sec, "port");
+	ret->pool = take(cfg_getstr(sec, "pool"), &failed);
+	ret->certificate = take(cfg_getstr(sec, "certificate"), &failed);
+	ret->key = take(cfg_getstr(sec, "key"), &failed);
+	ret->nobody = strcmp(cfg_getstr(sec, "unknown_user"), "refuse") == 0 ? NOBODY_REFUSE
+									     : NOBODY_PLACE;
+	if (failed)
+		return err_errno(e, -ENOMEM, "could not read \"%s\"", file);
+	if (!ret->pool[0])
+		return err_set(e, -EINVAL, "%s:%d: door \"%s\": pool must be set",
+			file_of(sec, file), sec->line, ret->address);
+	if (!ret->certificate[0] || !ret->key[0])
+		return err_set(e, -EINVAL, "%s:%d: door \"%s\": certificate and key must be set",
+			file_of(sec, file), sec->line, ret->address);
+	return 0;
+}
+
+static int take_doors(cfg_t *cfg, struct config *c, const char *file, struct err *e)
+{
+	unsigned count = cfg_size(cfg, "door");
+	int r = 0;
+
+	if (count > CONFIG_DOORS_MAX)
+		return err_set(e, -E2BIG, "%s: more than %d door sections", file, CONFIG_DOORS_MAX);
+	for (unsigned i = 0; i < count && r == 0; i++) {
+		c->door_count++;
+		r = take_door(cfg_getnsec(cfg, "door", i), &c->doors[i], file, e);
+	}
+	return r;
+}
+
 static int take_user_names(cfg_t *sec, struct config *c, const char *file, struct err *e)
 {
 	int r;
@@ -312,6 +381,10 @@ static void take_limits(cfg_t *sec, struct config *c)
 	c->max_connections_per_address = (unsigned)cfg_getint(sec, "connections_per_address");
 	c->request_deadline_ms = cfg_getint(sec, "request_deadline") * 1000;
 	c->idle_timeout_ms = cfg_getint(sec, "idle_timeout") * 1000;
+	c->door_connections = (unsigned)cfg_getint(sec, "door_connections");
+	c->door_connections_per_address = (unsigned)cfg_getint(sec, "door_connections_per_address");
+	c->door_first_packet_ms = cfg_getint(sec, "door_first_packet") * 1000;
+	c->door_handshake_ms = cfg_getint(sec, "door_handshake") * 1000;
 }
 
 /* This host's name, as far as it may be a dispatcher's. */
@@ -358,6 +431,9 @@ static int convert(cfg_t *cfg, struct config *c, const char *file, struct err *e
 	if (r < 0)
 		return r;
 	r = take_listeners(cfg, c, file, e);
+	if (r < 0)
+		return r;
+	r = take_doors(cfg, c, file, e);
 	if (r < 0)
 		return r;
 	if (c->listener_count == 0 && !c->socket_path[0])
@@ -462,6 +538,53 @@ static int keep_listeners(
 	return failed ? -ENOMEM : 0;
 }
 
+static bool same_doors(const struct config *a, const struct config *b)
+{
+	if (a->door_count != b->door_count)
+		return false;
+	for (unsigned i = 0; i < a->door_count; i++)
+		if (strcmp(a->doors[i].address, b->doors[i].address) != 0 ||
+			a->doors[i].port != b->doors[i].port)
+			return false;
+	return true;
+}
+
+static void free_doors(struct config *c)
+{
+	for (unsigned i = 0; i < c->door_count; i++) {
+		free(c->doors[i].address);
+		free(c->doors[i].pool);
+		free(c->doors[i].certificate);
+		free(c->doors[i].key);
+	}
+	memset(c->doors, 0, sizeof(c->doors));
+	c->door_count = 0;
+}
+
+static int keep_doors(
+	struct config *fresh, const struct config *running, char *changed, size_t size)
+{
+	bool failed = false;
+
+	if (same_doors(fresh, running))
+		return 0;
+	free_doors(fresh);
+	for (unsigned i = 0; i < running->door_count; i++) {
+		const struct config_door *from = &running->doors[i];
+
+		fresh->doors[fresh->door_count++] = (struct config_door){
+			.address = take(from->address, &failed),
+			.port = from->port,
+			.pool = take(from->pool, &failed),
+			.certificate = take(from->certificate, &failed),
+			.key = take(from->key, &failed),
+			.nobody = from->nobody,
+		};
+	}
+	note_changed(changed, size, "door");
+	return failed ? -ENOMEM : 0;
+}
+
 int config_keep_fixed(
 	struct config *fresh, const struct config *running, char *changed, size_t size)
 {
@@ -471,6 +594,8 @@ int config_keep_fixed(
 	r = keep_string(&fresh->name, running->name, "name", changed, size);
 	if (r == 0)
 		r = keep_listeners(fresh, running, changed, size);
+	if (r == 0)
+		r = keep_doors(fresh, running, changed, size);
 	if (r == 0)
 		r = keep_string(&fresh->socket_path, running->socket_path, "admin_socket.path",
 			changed, size);
@@ -488,6 +613,7 @@ void config_free(struct config *c)
 	if (!c)
 		return;
 	free_listeners(c);
+	free_doors(c);
 	free(c->name);
 	free(c->advertise);
 	free(c->socket_path);

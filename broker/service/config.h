@@ -22,6 +22,19 @@ struct config_listener {
 	char *certificate, *key; /* PEM files */
 };
 
+/* What the door does with a client that tells no name. */
+enum config_nobody { NOBODY_PLACE, NOBODY_REFUSE };
+
+#define CONFIG_DOORS_MAX 8
+
+struct config_door {
+	char *address; /* IP address to bind */
+	uint16_t port; /* 3389; 0 = any free one */
+	char *pool;    /* that its clients ask for */
+	char *certificate, *key; /* PEM files */
+	enum config_nobody nobody;
+};
+
 struct config {
 	char *name;	 /* of this dispatcher; default: the host's name */
 	char *advertise; /* URL that agents are told; default https://HOSTNAME:PORT of the first
@@ -29,6 +42,9 @@ struct config {
 
 	struct config_listener listeners[CONFIG_LISTENERS_MAX];
 	unsigned listener_count;
+
+	struct config_door doors[CONFIG_DOORS_MAX];
+	unsigned door_count;
 
 	char *socket_path;  /* "" = no admin socket */
 	char *socket_group; /* "" = the daemon's own */
@@ -52,13 +68,18 @@ struct config {
 	int64_t request_deadline_ms;	      /* first byte → request complete; 10 s */
 	int64_t idle_timeout_ms;	      /* kept-alive connection without a request; 75 s */
 
+	unsigned door_connections;	       /* handshakes under way in total; 1024 */
+	unsigned door_connections_per_address; /* 64 */
+	int64_t door_first_packet_ms;	       /* accepted → first packet whole; 10 s */
+	int64_t door_handshake_ms;	       /* accepted → the client's name known; 30 s */
+
 	bool open_metrics; /* /metrics without a token; default false */
 };
 
 /* 0 and *ret (caller: config_free); negative errno with file and line in E. CONF_D may be NULL. */
 int config_load(const char *file, const char *conf_d, struct config **ret, struct err *e);
 void config_free(struct config *c);
-/* For a reload: what only a start can change (name, listeners, admin socket, database) is set in
+/* For a reload: what only a start can change (name, listeners, doors, admin socket, database) is set in
  * FRESH as it is in RUNNING, but for the files of certificates where the listeners are the same.
  * CHANGED gets the names of what differed, "" if nothing did. -ENOMEM. */
 int config_keep_fixed(

@@ -106,8 +106,10 @@ static int prepare(struct service *s, const struct caller *caller,
 		.random = secret_random_u64(),
 	};
 	d->input.grace = d->input.now_ms < s->grace_until_ms;
-	if (user_key_make(s->config->user_names, request->user, strlen(request->user),
-		    local_node_of(s, request->user), d->key, &e) < 0) {
+	d->key[0] = '\0';
+	if (!request->nobody &&
+		user_key_make(s->config->user_names, request->user, strlen(request->user),
+			local_node_of(s, request->user), d->key, &e) < 0) {
 		service_error_set(error, SERVICE_INVALID, "user_invalid", "user: %s", e.text);
 		return -1;
 	}
@@ -127,7 +129,8 @@ static int prepare(struct service *s, const struct caller *caller,
 		d->input.node_name = request->node;
 		d->input.named = fleet_node(s->fleet, request->node);
 	}
-	d->input.sessions = fleet_user_sessions(s->fleet, d->key);
+	if (!request->nobody)
+		d->input.sessions = fleet_user_sessions(s->fleet, d->key);
 	return parse_tags(caller, request, &pool->spec, d, error);
 }
 

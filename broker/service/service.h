@@ -100,6 +100,14 @@ typedef void service_connect_done(void *ctx, const struct connect_result *r);
 void service_connect(struct service *s, const struct caller *caller,
 	const struct connection_request *request, service_connect_done *done, void *ctx);
 
+/* ---- the RDP door ----
+ * What became of a client, for the journal and the counters. */
+void service_door_redirected(struct service *s, const struct caller *caller,
+	const struct connect_result *r);
+/* STEP and REASON in words; rate limited. */
+void service_door_failed(
+	struct service *s, const char *client, const char *step, const char *reason);
+
 struct explain_result {
 	struct service_error error; /* SERVICE_OK also when the decision is a refusal */
 	const struct choice *choice;
@@ -175,6 +183,7 @@ struct service_info {
 	uint64_t heartbeats, heartbeats_replayed, heartbeats_refused, heartbeats_duplicate;
 	uint64_t sessions_dropped; /* entries of heartbeats that could not be taken */
 	uint64_t logins, denied;
+	uint64_t door_redirected, door_refused, door_failed; /* RDP clients */
 	uint64_t nodes[NODE_STATE_COUNT];
 	uint64_t journal_lost;
 };

@@ -49,7 +49,7 @@ struct service {
 	 */
 	struct log_limit denied_limits[DENIED_LIMITS];
 	uint64_t denied_seed;
-	struct log_limit refused_limit, duplicate_limit, row_limit;
+	struct log_limit refused_limit, duplicate_limit, row_limit, door_limit;
 	struct service_info counters; /* only the counting members are kept here */
 };
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: ISC */
 /* A descriptor is returned only when it listens; every other way out closes it. */
-#include "api/bind.h"
+#include "base/bind.h"
 
 #include <arpa/inet.h>
 #include <errno.h>

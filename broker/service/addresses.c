@@ -2,13 +2,14 @@
 /* An entry lives while its address has a connection, so there are never more than connections. */
 #include "model/hash.h"
 
-#include "api/addresses.h"
+#include "service/addresses.h"
 
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <uthash.h>
-
-#include "wire/limits.h"
 
 struct address_count {
 	uint32_t count;
@@ -43,4 +44,29 @@ void addresses_drop(struct address_count **all, struct address_count *a)
 		return;
 	HASH_DEL(*all, a);
 	free(a);
+}
+
+void addresses_text(const struct sockaddr *peer, char ret[LIMIT_ADDRESS_SIZE])
+{
+	const void *address = NULL;
+
+	if (peer->sa_family == AF_INET6)
+		address = &((const struct sockaddr_in6 *)peer)->sin6_addr;
+	else if (peer->sa_family == AF_INET)
+		address = &((const struct sockaddr_in *)peer)->sin_addr;
+	if (!address || !inet_ntop(peer->sa_family, address, ret, LIMIT_ADDRESS_SIZE))
+		snprintf(ret, LIMIT_ADDRESS_SIZE, "unknown");
+}
+
+void addresses_key(const struct sockaddr *peer, char ret[LIMIT_ADDRESS_SIZE])
+{
+	struct sockaddr_in6 net;
+
+	if (peer->sa_family != AF_INET6) {
+		addresses_text(peer, ret);
+		return;
+	}
+	memcpy(&net, peer, sizeof(net));
+	memset(&net.sin6_addr.s6_addr[8], 0, 8);
+	addresses_text((const struct sockaddr *)&net, ret);
 }

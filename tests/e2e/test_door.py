@@ -1,0 +1,370 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: ISC
+"""The RDP door: who knocks is sent to the right node, and what is no RDP client costs nothing."""
+
+import os
+import shutil
+import socket
+import sys
+import time
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "lib"))
+# pylint: disable=wrong-import-position
+from harness import Authority, Process, Skip, Suite, deadline, free_port, need_program, wait_until
+from harness.broker import Broker
+from harness.rdp import NLA, TLS, RdpClient, first_packet, user_line
+
+suite = Suite("door")
+
+
+def world(t, door=(), **settings):
+    """A broker with a door; its nodes listen on the door's port, as a redirection wants."""
+    certificate, key = Authority(t).issue()
+    port = free_port()
+    doors = {"door": {"address": "127.0.0.1", "port": port, "pool": "office",
+                      "certificate": certificate, "key": key, **dict(door)}}
+    broker = Broker(t, **doors, **settings)
+    broker.rdp = port
+    broker.create("providers", name="farm")
+    broker.create("pools", name="office", provider="farm")
+    return broker
+
+
+def node(broker, name, address, port=None, **more):
+    return broker.node(name, address=address, port=port or broker.rdp, **more)
+
+
+def failures(broker):
+    return [row["params"] for row in broker.events() if row["event"] == "door-failed"]
+
+
+@suite.test
+def users_are_sent_to_their_session_or_the_least_loaded_node(t):
+    broker = world(t)
+    calm = node(broker, "calm", "127.0.0.2")
+    busy = node(broker, "busy", "127.0.0.3", fqdn="busy.example")
+    busy.session("alice")
+    busy.session("CORP\\bob", number=2)
+    calm.up(cpu=5)
+    busy.up(cpu=80)
+    for user, domain, unicode, expected in (
+            ("carol", "", True, {"address": "127.0.0.2"}),
+            ("carol", "", False, {"address": "127.0.0.2"}),
+            ("alice", "", True, {"address": "127.0.0.3", "fqdn": "busy.example"}),
+            ("bob", "CORP", True, {"address": "127.0.0.3", "fqdn": "busy.example"}),
+            ("CORP\\bob", "ELSE", True, {"address": "127.0.0.3", "fqdn": "busy.example"}),
+            ("bob@corp", "", True, {"address": "127.0.0.3", "fqdn": "busy.example"}),
+            ("bob", "", True, {"address": "127.0.0.2"}),
+            ("Алиса", "ДОМЕН", True, {"address": "127.0.0.2"})):
+        with RdpClient(broker.rdp) as client:
+            assert client.follow(user, domain, unicode=unicode) == expected, user
+            assert client.closed()
+    row = broker.wait_event("door-redirected")
+    assert row["params"] == {"node": "calm", "address": "127.0.0.2", "user": "carol",
+                             "client": "127.0.0.1"}, row
+    assert row["pool"] == "office" and row["level"] == "INFO", row
+    text = broker.admin.get("/metrics").text
+    assert 'termbroker_door_clients_total{result="redirected"} 8' in text, text
+    said = broker.dispatcher.log() + broker.journal_file.read_text()
+    assert "secret" not in said
+
+
+def screen(t):
+    """An X server of the test's own; its DISPLAY."""
+    need_program("Xvfb")
+    server = Process(t, ["Xvfb", "-displayfd", "1", "-screen", "0", "800x600x24", "-nolisten", "tcp"],
+                     name="Xvfb", expect=None)
+    return ":" + wait_until(lambda: server.out().strip(), what="a display")
+
+
+def freerdp():
+    for name in ("xfreerdp", "xfreerdp3"):
+        if shutil.which(name):
+            return name
+    raise Skip("no xfreerdp")
+
+
+def first_line(listener):
+    """The cookie line of the first RDP client that comes to a node's LISTENER."""
+    listener.settimeout(deadline(60))
+    while True:
+        with listener.accept()[0] as connection:
+            connection.settimeout(deadline(20))
+            got = b""
+            while b"\r\n" not in got:
+                more = connection.recv(512)
+                if not more:
+                    break  # one that only looked
+                got += more
+            else:
+                return got[11:got.index(b"\r\n")]
+
+
+def forget_waiting(listener):
+    """Drops who has connected and was not accepted."""
+    listener.settimeout(0)
+    try:
+        while True:
+            listener.accept()[0].close()
+    except BlockingIOError:
+        pass
+
+
+@suite.test
+def freerdp_lands_on_the_right_node(t):
+    """The real client, on a screen. A node is a socket here, which hears who comes, and with what name."""
+    program, display = freerdp(), screen(t)
+    broker = world(t, stale_after=120)
+    calm, busy = node(broker, "calm", "127.0.0.2"), node(broker, "busy", "127.0.0.3")
+    busy.session("CORP\\alice")
+    calm.up(cpu=5)
+    busy.up(cpu=80)
+    nodes = {address: socket.create_server((address, broker.rdp))
+             for address in ("127.0.0.2", "127.0.0.3")}
+    for arguments, address in ((["/u:alice", "/d:CORP"], "127.0.0.3"),
+                               (["/u:CORP\\alice"], "127.0.0.3"),
+                               (["/u:alice@corp"], "127.0.0.3"),
+                               (["/u:carol"], "127.0.0.2")):
+        client = Process(
+            t, [program, f"/v:127.0.0.1:{broker.rdp}", "/p:secret", "/cert:ignore", *arguments],
+            env={"DISPLAY": display, "HOME": t.dir}, name="xfreerdp", expect=None)
+        line = first_line(nodes[address])
+        user = arguments[0][3:].rpartition("\\")[2]
+        assert line == f"Cookie: mstshash={user}".encode(), (arguments, line)
+        client.kill()
+        for listener in nodes.values():
+            forget_waiting(listener)
+    for listener in nodes.values():
+        listener.close()
+    redirected = [row["params"] for row in broker.events() if row["event"] == "door-redirected"]
+    assert [row["node"] for row in redirected] == ["busy", "busy", "busy", "calm"], redirected
+
+
+@suite.test
+def the_first_packet_may_come_byte_by_byte(t):
+    broker = world(t)
+    node(broker, "n1", "127.0.0.2").up()
+    with RdpClient(broker.rdp) as client:
+        for byte in first_packet(user_line("alice"), TLS):
+            client.socket.sendall(bytes([byte]))
+        assert client.packet()[7:8] == b"\x02"
+        assert client.start_tls() in ("TLSv1.2", "TLSv1.3")
+        client.attach()
+        client.say_who("alice")
+        assert client.redirection() == {"address": "127.0.0.2"}
+
+
+@suite.test
+def who_cannot_do_tls_is_told_so(t):
+    broker = world(t)
+    for protocols, words in ((None, "RDP's own security"), (NLA, "does not offer TLS"),
+                             (0, "does not offer TLS")):
+        with RdpClient(broker.rdp) as client:
+            assert client.negotiate(user_line("bob"), protocols) == ("failure", 1)
+            assert client.closed()
+        wait_until(lambda w=words: any(w in f["reason"] for f in failures(broker)), what=words)
+
+
+@suite.test
+def refusals_close_and_are_journalled(t):
+    broker = world(t, door={"unknown_user": "refuse"})
+    with RdpClient(broker.rdp) as client:  # no node yet
+        client.negotiate(user_line("alice"))
+        client.start_tls()
+        client.attach()
+        client.say_who("alice")
+        assert client.closed()
+    assert broker.wait_event("connect-refused")["params"]["reason"] == "no_nodes"
+    other = node(broker, "n1", "127.0.0.2", port=3390)
+    other.up()
+    for user, words in (("alice", "listens on port 3390"), ("", "told no user name"),
+                        ("a\nb", "control"), ("a" * 300, "256")):
+        with RdpClient(broker.rdp) as client:
+            client.negotiate()
+            client.start_tls()
+            client.attach()
+            client.say_who(user)
+            assert client.closed(), user
+        wait_until(lambda w=words: any(w in f["reason"] for f in failures(broker)), what=words)
+    assert {f["client"] for f in failures(broker)} == {"127.0.0.1"}
+    text = broker.admin.get("/metrics").text
+    assert 'termbroker_door_clients_total{result="refused"} 1' in text, text
+    assert 'termbroker_door_clients_total{result="failed"} 4' in text, text
+
+
+@suite.test
+def who_tells_no_name_is_placed_by_load(t):
+    broker = world(t)
+    calm, busy = node(broker, "calm", "127.0.0.2"), node(broker, "busy", "127.0.0.3")
+    busy.session("unknown")  # it is nobody's name
+    calm.up(cpu=5)
+    busy.up(cpu=80)
+    with RdpClient(broker.rdp) as client:
+        assert client.follow("", line=b"") == {"address": "127.0.0.2"}
+
+
+@suite.test
+def what_is_no_rdp_is_refused_at_once(t):
+    broker = world(t, limits={"door_first_packet": 3600, "door_handshake": 3600})
+    for data, words in ((b"GET / HTTP/1.1\r\n\r\n", "not TPKT"), (b"\x16\x03\x01", "not TPKT"),
+                        (b"PROXY TCP4 1.2.3.4 1.2.3.4 1 2\r\n", "not TPKT"),
+                        (b"\x03\0\xff\xff", "length"), (b"\x03\0\0\x0b\x06\xd0", "not an X.224")):
+        with RdpClient(broker.rdp) as client:
+            client.socket.sendall(data)
+            assert client.closed(), data
+        wait_until(lambda w=words: any(w in f["reason"] for f in failures(broker)), what=words)
+    with RdpClient(broker.rdp) as client:
+        client.negotiate()
+        client.socket.sendall(b"this is no TLS hello, and long enough to be sure of that")
+        assert client.closed()
+    wait_until(lambda: any(f["step"] == "tls" for f in failures(broker)))
+    with RdpClient(broker.rdp) as client:
+        client.negotiate()
+        client.start_tls()
+        client.socket.sendall(b"\x03\0\0\x08\x02\xf0\x80\x28")
+        assert client.closed()
+    wait_until(lambda: any(f["step"] == "connect" for f in failures(broker)))
+
+
+@suite.test
+def whoever_dawdles_is_cut_off(t):
+    broker = world(t, limits={"door_first_packet": 1, "door_handshake": 2})
+    with RdpClient(broker.rdp) as idle, RdpClient(broker.rdp) as slow:
+        slow.negotiate()
+        slow.start_tls()
+        slow.attach()
+        assert idle.closed()
+        # a join again and again keeps nobody in
+        try:
+            while True:
+                slow.socket.sendall(b"\x03")
+                if slow.socket.recv(1) == b"":
+                    break
+        except OSError:
+            pass
+    wait_until(lambda: len([f for f in failures(broker) if "time allowed" in f["reason"]]) == 2)
+    assert {f["step"] for f in failures(broker)} == {"request", "join"}
+
+
+def descriptors(broker):
+    return len(os.listdir(f"/proc/{broker.dispatcher.process.pid}/fd"))
+
+
+def resident(broker):
+    for line in Path(f"/proc/{broker.dispatcher.process.pid}/status").read_text().splitlines():
+        if line.startswith("VmRSS"):
+            return int(line.split()[1])
+    raise AssertionError("no VmRSS")
+
+
+@suite.test
+def a_thousand_bad_clients_leave_no_trace(t):
+    broker = world(t, limits={"door_connections": 2000, "door_connections_per_address": 1500,
+                              "door_first_packet": 60})
+    node(broker, "n1", "127.0.0.2").up()
+    with RdpClient(broker.rdp) as client:
+        client.follow("alice")
+    before = descriptors(broker)
+
+    def crowd(count):
+        clients = [socket.create_connection(("127.0.0.1", broker.rdp), timeout=deadline(20))
+                   for _ in range(count)]
+        for i, one in enumerate(clients):
+            if i % 4 == 1:
+                one.sendall(first_packet(user_line("drip"))[:1 + i % 20])
+            elif i % 4 == 2:
+                one.sendall(os.urandom(64))
+            elif i % 4 == 3:
+                one.sendall(first_packet(user_line("reset")))
+                one.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\1\0\0\0\0\0\0\0")
+        with RdpClient(broker.rdp) as client:  # still served
+            assert client.follow("alice") == {"address": "127.0.0.2"}
+        for one in clients:
+            one.close()
+        wait_until(lambda: descriptors(broker) <= before, what="the old count of descriptors")
+    crowd(1000)
+    memory = resident(broker)
+    crowd(1000)
+    assert resident(broker) < memory + 4096, (memory, resident(broker))
+
+
+@suite.test
+def clients_are_capped_for_each_address_and_in_total(t):
+    broker = world(t, limits={"door_connections": 5, "door_connections_per_address": 3})
+    node(broker, "n1", "127.0.0.2").up()
+    mine = [RdpClient(broker.rdp) for _ in range(4)]
+    assert mine[3].closed()
+    others = [RdpClient(broker.rdp, source="127.0.0.9") for _ in range(3)]
+    assert others[2].closed()
+    for one in mine + others:
+        one.socket.close()
+
+    def served():
+        try:
+            with RdpClient(broker.rdp) as client:
+                return client.follow("alice") == {"address": "127.0.0.2"}
+        except (OSError, EOFError):
+            return False
+    wait_until(served)
+    assert any("too many clients" in f["reason"] for f in failures(broker))
+
+
+@suite.test
+def a_new_certificate_is_taken_and_a_bad_one_is_not(t):
+    broker = world(t)
+    node(broker, "n1", "127.0.0.2").up()
+
+    def serial():
+        with RdpClient(broker.rdp) as client:
+            client.negotiate(user_line("alice"))
+            client.start_tls()
+            return client.socket.getpeercert(True)
+    first = serial()
+    certificate, key = Authority(t, "other").issue()
+    settings = broker.dispatcher.settings["door"]
+    settings.update(certificate=certificate, key=key)
+    broker.dispatcher.write_config()
+    broker.dispatcher.reload()
+    wait_until(lambda: serial() != first)
+    second = serial()
+    settings.update(certificate="/nowhere.pem")
+    broker.dispatcher.write_config()
+    done = broker.dispatcher.check_config()
+    assert done.returncode == 1 and "/nowhere.pem" in done.stderr and "door" in done.stderr, done
+    broker.dispatcher.reload()
+    broker.dispatcher.process.wait_log("not reloaded, the old configuration stays: .*nowhere.pem")
+    assert serial() == second
+
+
+@suite.test
+def bad_doors_are_named(t):
+    broker = world(t)
+    for change, words in (({"pool": ""}, "pool must be set"), ({"pool": "a b"}, "no valid name"),
+                          ({"address": "here"}, "no IP address"), ({"key": ""}, "key must be set"),
+                          ({"unknown_user": "maybe"}, "neither place nor refuse"),
+                          ({"colour": "red"}, "colour")):
+        broker.dispatcher.settings["door"] = {
+            **{k: v for k, v in broker.settings["door"].items()}, **change}
+        broker.dispatcher.write_config()
+        done = broker.dispatcher.check_config()
+        assert done.returncode == 1 and words in done.stderr, (change, done)
+
+
+@suite.test
+def the_door_goes_on_while_the_database_is_away(t):
+    broker = world(t)
+    calm = node(broker, "calm", "127.0.0.2")
+    calm.session("alice").up(logins=["alice"])
+    broker.pg.stop()
+    wait_until(lambda: broker.admin.get("/api/v1/status").json["database"] == "down")
+    with RdpClient(broker.rdp) as client:
+        assert client.follow("alice") == {"address": "127.0.0.2"}
+    with RdpClient(broker.rdp) as client:
+        began = time.monotonic()
+        client.negotiate()
+        broker.dispatcher.stop()
+        assert client.closed() and time.monotonic() - began < deadline(20)
+
+
+suite.main()
