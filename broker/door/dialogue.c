@@ -118,7 +118,7 @@ int dialogue_feed(struct dialogue *d, const uint8_t *data, size_t len, size_t *r
 	struct buf *out, struct client_info *ret, struct err *e)
 {
 	size_t used = 0, size = 0;
-	struct pdu unit;
+	struct pdu unit = {0};
 	int r = 0;
 
 	while (r == 0 && d->step != DIALOGUE_KNOWN) {

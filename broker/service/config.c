@@ -16,6 +16,7 @@
 #include "base/conf.h"
 #include "base/secret.h"
 #include "base/text.h"
+#include "service/config_private.h"
 #include "wire/heartbeat.h"
 #include "wire/names.h"
 
@@ -242,8 +243,7 @@ static void set_checks(void)
 
 /* ---- from libconfuse to the struct ---- */
 
-/* strdup that remembers its failure, so that one check at the end is enough. */
-static char *take(const char *text, bool *failed)
+char *config_take(const char *text, bool *failed)
 {
 	char *copy = strdup(text ? text : "");
 
@@ -267,11 +267,11 @@ static int take_listener(cfg_t *sec, struct config_listener *ret, const char *fi
 {
 	bool failed = false;
 
-	ret->address = take(cfg_getstr(sec, "address"), &failed);
+	ret->address = config_take(cfg_getstr(sec, "address"), &failed);
 	ret->port = (uint16_t)cfg_getint(sec, "port");
 	ret->tls = cfg_getbool(sec, "tls");
-	ret->certificate = take(cfg_getstr(sec, "certificate"), &failed);
-	ret->key = take(cfg_getstr(sec, "key"), &failed);
+	ret->certificate = config_take(cfg_getstr(sec, "certificate"), &failed);
+	ret->key = config_take(cfg_getstr(sec, "key"), &failed);
 	if (failed)
 		return err_errno(e, -ENOMEM, "could not read \"%s\"", file);
 	if (!ret->tls && !is_loopback(ret->address))
@@ -305,11 +305,11 @@ static int take_door(cfg_t *sec, struct config_door *ret, const char *file, stru
 {
 	bool failed = false;
 
-	ret->address = take(cfg_getstr(sec, "address"), &failed);
+	ret->address = config_take(cfg_getstr(sec, "address"), &failed);
 	ret->port = (uint16_t)cfg_getint(sec, "port");
-	ret->pool = take(cfg_getstr(sec, "pool"), &failed);
-	ret->certificate = take(cfg_getstr(sec, "certificate"), &failed);
-	ret->key = take(cfg_getstr(sec, "key"), &failed);
+	ret->pool = config_take(cfg_getstr(sec, "pool"), &failed);
+	ret->certificate = config_take(cfg_getstr(sec, "certificate"), &failed);
+	ret->key = config_take(cfg_getstr(sec, "key"), &failed);
 	ret->nobody = strcmp(cfg_getstr(sec, "unknown_user"), "refuse") == 0 ? NOBODY_REFUSE
 									     : NOBODY_PLACE;
 	if (failed)
@@ -363,8 +363,8 @@ static void take_journal(cfg_t *cfg, struct config *c, bool *failed)
 {
 	cfg_t *sec = cfg_getsec(cfg, "journal");
 
-	c->journal_file = take(cfg_getstr(sec, "file"), failed);
-	c->syslog_socket = take(cfg_getstr(sec, "syslog_socket"), failed);
+	c->journal_file = config_take(cfg_getstr(sec, "file"), failed);
+	c->syslog_socket = config_take(cfg_getstr(sec, "syslog_socket"), failed);
 	event_level_parse(cfg_getstr(sec, "level"), &c->journal.level);
 	event_language_parse(cfg_getstr(cfg, "log_language"), &c->journal.language);
 	c->journal.syslog = cfg_getbool(sec, "syslog");
@@ -399,7 +399,7 @@ static int default_name(struct config *c, const char *file, struct err *e)
 		return err_set(e, -EINVAL,
 			"%s: name must be set: the host's own name is no valid one", file);
 	free(c->name);
-	c->name = take(host, &failed);
+	c->name = config_take(host, &failed);
 	return failed ? err_errno(e, -ENOMEM, "could not read \"%s\"", file) : 0;
 }
 
@@ -409,12 +409,12 @@ static int convert(cfg_t *cfg, struct config *c, const char *file, struct err *e
 	bool failed = false;
 	int r;
 
-	c->name = take(cfg_getstr(cfg, "name"), &failed);
-	c->advertise = take(cfg_getstr(cfg, "advertise"), &failed);
-	c->socket_path = take(cfg_getstr(socket, "path"), &failed);
-	c->socket_group = take(cfg_getstr(socket, "group"), &failed);
-	c->database = take(cfg_getstr(database, "connection"), &failed);
-	c->migration_database = take(cfg_getstr(database, "migration"), &failed);
+	c->name = config_take(cfg_getstr(cfg, "name"), &failed);
+	c->advertise = config_take(cfg_getstr(cfg, "advertise"), &failed);
+	c->socket_path = config_take(cfg_getstr(socket, "path"), &failed);
+	c->socket_group = config_take(cfg_getstr(socket, "group"), &failed);
+	c->database = config_take(cfg_getstr(database, "connection"), &failed);
+	c->migration_database = config_take(cfg_getstr(database, "migration"), &failed);
 	c->stale_after_ms = cfg_getint(cfg, "stale_after") * 1000;
 	c->push_interval_s = (unsigned)cfg_getint(cfg, "push_interval");
 	c->open_metrics = cfg_getbool(cfg, "open_metrics");
@@ -463,48 +463,7 @@ int config_load(const char *file, const char *conf_d, struct config **ret, struc
 	return 0;
 }
 
-/* ---- reload ---- */
-
-static void note_changed(char *changed, size_t size, const char *what)
-{
-	size_t len = strlen(changed);
-
-	snprintf(changed + len, size - len, "%s%s", len ? ", " : "", what);
-}
-
-/* FRESH becomes a copy of RUNNING. */
-static int keep_string(
-	char **fresh, const char *running, const char *what, char *changed, size_t size)
-{
-	bool failed = false;
-	char *copy;
-
-	if (strcmp(*fresh, running) == 0)
-		return 0;
-	copy = take(running, &failed);
-	if (failed)
-		return -ENOMEM;
-	secret_wipe(*fresh, strlen(*fresh));
-	free(*fresh);
-	*fresh = copy;
-	note_changed(changed, size, what);
-	return 0;
-}
-
-static bool same_listeners(const struct config *a, const struct config *b)
-{
-	if (a->listener_count != b->listener_count)
-		return false;
-	for (unsigned i = 0; i < a->listener_count; i++) {
-		const struct config_listener *x = &a->listeners[i], *y = &b->listeners[i];
-
-		if (strcmp(x->address, y->address) != 0 || x->port != y->port || x->tls != y->tls)
-			return false;
-	}
-	return true;
-}
-
-static void free_listeners(struct config *c)
+void config_free_listeners(struct config *c)
 {
 	for (unsigned i = 0; i < c->listener_count; i++) {
 		free(c->listeners[i].address);
@@ -515,41 +474,7 @@ static void free_listeners(struct config *c)
 	c->listener_count = 0;
 }
 
-static int keep_listeners(
-	struct config *fresh, const struct config *running, char *changed, size_t size)
-{
-	bool failed = false;
-
-	if (same_listeners(fresh, running))
-		return 0;
-	free_listeners(fresh);
-	for (unsigned i = 0; i < running->listener_count; i++) {
-		const struct config_listener *from = &running->listeners[i];
-
-		fresh->listeners[fresh->listener_count++] = (struct config_listener){
-			.address = take(from->address, &failed),
-			.port = from->port,
-			.tls = from->tls,
-			.certificate = take(from->certificate, &failed),
-			.key = take(from->key, &failed),
-		};
-	}
-	note_changed(changed, size, "listen");
-	return failed ? -ENOMEM : 0;
-}
-
-static bool same_doors(const struct config *a, const struct config *b)
-{
-	if (a->door_count != b->door_count)
-		return false;
-	for (unsigned i = 0; i < a->door_count; i++)
-		if (strcmp(a->doors[i].address, b->doors[i].address) != 0 ||
-			a->doors[i].port != b->doors[i].port)
-			return false;
-	return true;
-}
-
-static void free_doors(struct config *c)
+void config_free_doors(struct config *c)
 {
 	for (unsigned i = 0; i < c->door_count; i++) {
 		free(c->doors[i].address);
@@ -561,59 +486,12 @@ static void free_doors(struct config *c)
 	c->door_count = 0;
 }
 
-static int keep_doors(
-	struct config *fresh, const struct config *running, char *changed, size_t size)
-{
-	bool failed = false;
-
-	if (same_doors(fresh, running))
-		return 0;
-	free_doors(fresh);
-	for (unsigned i = 0; i < running->door_count; i++) {
-		const struct config_door *from = &running->doors[i];
-
-		fresh->doors[fresh->door_count++] = (struct config_door){
-			.address = take(from->address, &failed),
-			.port = from->port,
-			.pool = take(from->pool, &failed),
-			.certificate = take(from->certificate, &failed),
-			.key = take(from->key, &failed),
-			.nobody = from->nobody,
-		};
-	}
-	note_changed(changed, size, "door");
-	return failed ? -ENOMEM : 0;
-}
-
-int config_keep_fixed(
-	struct config *fresh, const struct config *running, char *changed, size_t size)
-{
-	int r;
-
-	changed[0] = '\0';
-	r = keep_string(&fresh->name, running->name, "name", changed, size);
-	if (r == 0)
-		r = keep_listeners(fresh, running, changed, size);
-	if (r == 0)
-		r = keep_doors(fresh, running, changed, size);
-	if (r == 0)
-		r = keep_string(&fresh->socket_path, running->socket_path, "admin_socket.path",
-			changed, size);
-	if (r == 0)
-		r = keep_string(&fresh->socket_group, running->socket_group, "admin_socket.group",
-			changed, size);
-	if (r == 0)
-		r = keep_string(
-			&fresh->database, running->database, "database.connection", changed, size);
-	return r;
-}
-
 void config_free(struct config *c)
 {
 	if (!c)
 		return;
-	free_listeners(c);
-	free_doors(c);
+	config_free_listeners(c);
+	config_free_doors(c);
 	free(c->name);
 	free(c->advertise);
 	free(c->socket_path);

@@ -338,6 +338,34 @@ def a_new_certificate_is_taken_and_a_bad_one_is_not(t):
 
 
 @suite.test
+def a_reload_changes_the_pool_and_moves_no_door(t):
+    broker = world(t, stale_after=60)
+    node(broker, "n1", "127.0.0.2").up()
+    broker.create("providers", name="other")
+    broker.create("pools", name="labs", provider="other")
+    settings = broker.dispatcher.settings["door"]
+
+    def reload(**changes):
+        settings.update(changes)
+        broker.dispatcher.write_config()
+        broker.dispatcher.reload()
+    reload(port=free_port())
+    broker.dispatcher.process.wait_log("only the next start can take it: door$")
+    with RdpClient(broker.rdp) as client:
+        assert client.follow("alice") == {"address": "127.0.0.2"}
+    reload(port=broker.rdp, pool="labs")
+    wait_until(lambda: broker.dispatcher.log().count("reloaded") == 2)
+    with RdpClient(broker.rdp) as client:
+        client.negotiate()
+        client.start_tls()
+        client.attach()
+        client.say_who("alice")
+        assert client.closed()
+    row = broker.wait_event("connect-refused")
+    assert row["pool"] == "labs" and row["params"]["reason"] == "no_nodes", row
+
+
+@suite.test
 def bad_doors_are_named(t):
     broker = world(t)
     for change, words in (({"pool": ""}, "pool must be set"), ({"pool": "a b"}, "no valid name"),
