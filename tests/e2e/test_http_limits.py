@@ -13,7 +13,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "lib"))
 # pylint: disable=wrong-import-position
-from harness import (Authority, Client, Skip, Suite, deadline, free_port, http, program,
+from harness import (Authority, Client, Skip, Suite, deadline, free_port, http,
                      raw_exchange, wait_until)
 from harness.broker import Broker
 
@@ -65,27 +65,10 @@ def heartbeat_head(broker, extra):
             f"Authorization: Bearer {broker.node_token}\r\n{extra}\r\n").encode()
 
 
-def resident(broker):
-    """Bytes of memory that the dispatcher occupies."""
-    fields = Path(f"/proc/{broker.dispatcher.process.pid}/statm").read_text().split()
-    return int(fields[1]) * os.sysconf("SC_PAGE_SIZE")
-
-
-def check_growth(broker, before, limit):
-    """Memory grew by at most LIMIT bytes; not asked of a sanitizer's build, which keeps what is freed."""
-    if b"__asan_" not in program("termbrokerd").read_bytes():
-        grown = resident(broker) - before
-        assert grown < limit, f"grew by {grown}"
-
-
 def cpu_seconds(broker):
     text = Path(f"/proc/{broker.dispatcher.process.pid}/stat").read_text()
     fields = text.rpartition(")")[2].split()
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
-
-
-def descriptors(broker):
-    return len(os.listdir(f"/proc/{broker.dispatcher.process.pid}/fd"))
 
 
 SMUGGLING = [
@@ -377,14 +360,14 @@ def an_idle_connection_is_closed_and_a_busy_one_is_not(t):
 @suite.test
 def two_mebibytes_are_refused_at_the_head(t):
     broker = small(t)
-    before = resident(broker)
+    before = broker.dispatcher.resident()
     raw = raw_exchange(broker.port, heartbeat_head(broker, "Content-Length: 2097152\r\n")
                        + b"a" * 2097152)
     problem(raw, 413, "body_too_large")
     raw = raw_exchange(broker.port, heartbeat_head(broker, "Content-Length: 2097152\r\n"
                                                            "Expect: 100-continue\r\n"))
     problem(raw, 413, "body_too_large")
-    check_growth(broker, before, 4 * 1024 ** 2)
+    broker.dispatcher.check_growth(before, 4 * 1024 ** 2)
 
 
 @suite.test
@@ -412,18 +395,18 @@ def a_mebibyte_of_empty_objects_without_a_token_costs_nothing(t):
     body = b"[" + b",".join([b"{}"] * 349000) + b"]"
     assert len(body) < 1024 ** 2
     http("POST", "/api/v1/heartbeat", body, port=broker.port)
-    memory, cpu = resident(broker), cpu_seconds(broker)
+    memory, cpu = broker.dispatcher.resident(), cpu_seconds(broker)
     for path in ("/api/v1/heartbeat", "/api/v1/connections", "/api/v1/nodes"):
         for _ in range(10):
             answer = http("POST", path, body, port=broker.port)
             assert (answer.status, answer.code) == (401, "token_missing"), answer
             assert answer.headers["WWW-Authenticate"].startswith("Bearer"), answer.headers
-    check_growth(broker, memory, 8 * 1024 ** 2)
+    broker.dispatcher.check_growth(memory, 8 * 1024 ** 2)
     assert cpu_seconds(broker) - cpu < deadline(0.5)
     # and with one, the count of values is bounded before anything is built
     answer = http("POST", "/api/v1/heartbeat", body, port=broker.port, token=broker.node_token)
     assert (answer.status, answer.code) == (400, "heartbeat_invalid"), answer
-    check_growth(broker, memory, 16 * 1024 ** 2)
+    broker.dispatcher.check_growth(memory, 16 * 1024 ** 2)
 
 
 @suite.test
@@ -466,7 +449,7 @@ def http_ok(broker):
 def running_out_of_descriptors_is_survived(t):
     broker = small(t, limits={"connections": 4096, "connections_per_address": 4096})
     pid = broker.dispatcher.process.pid
-    resource.prlimit(pid, resource.RLIMIT_NOFILE, (descriptors(broker) + 20, 4096))
+    resource.prlimit(pid, resource.RLIMIT_NOFILE, (broker.dispatcher.descriptors() + 20, 4096))
     cpu = cpu_seconds(broker)
     held = [socket.create_connection(("127.0.0.1", broker.port)) for _ in range(60)]
     broker.dispatcher.process.wait_log("could not accept a connection")
@@ -499,17 +482,17 @@ def clients_that_vanish_leave_nothing_behind(t):
             stream.close()
     vanish(400)
     idle = wait_until(lambda: settled(broker), 20, "descriptors are closed")
-    memory = resident(broker)
+    memory = broker.dispatcher.resident()
     vanish(4000)
     wait_until(lambda: settled(broker) == idle, 20, "descriptors are closed")
-    check_growth(broker, memory, 2 * 1024 ** 2)
+    broker.dispatcher.check_growth(memory, 2 * 1024 ** 2)
 
 
 def settled(broker):
     """The number of descriptors once no connection but the administrator's is open, else None."""
     if broker.admin.get("/api/v1/status").json["connections"] > 1:
         return None
-    return descriptors(broker)
+    return broker.dispatcher.descriptors()
 
 
 @suite.test
@@ -520,12 +503,12 @@ def a_poll_ends_when_its_client_goes_and_costs_nothing_meanwhile(t):
     poll = request("GET", f"/api/v1/events?after={newest + 1000}&wait=50",
                    f"Host: x\r\nAuthorization: Bearer {auditor}\r\n")
     wait_until(lambda: settled(broker), 10, "other connections are gone")
-    before = descriptors(broker)
+    before = broker.dispatcher.descriptors()
     for reset in (False, True):
         streams = [socket.create_connection(("127.0.0.1", broker.port)) for _ in range(20)]
         for stream in streams:
             stream.sendall(poll)
-        wait_until(lambda: descriptors(broker) >= before + 20, 10, "the polls have come")
+        wait_until(lambda: broker.dispatcher.descriptors() >= before + 20, 10, "the polls have come")
         cpu = cpu_seconds(broker)
         begin = time.monotonic()
         wait_until(lambda: time.monotonic() - begin > 1, 5)
@@ -534,7 +517,7 @@ def a_poll_ends_when_its_client_goes_and_costs_nothing_meanwhile(t):
             if reset:
                 stream.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
             stream.close()
-        wait_until(lambda: descriptors(broker) <= before, 10, "the polls are gone")
+        wait_until(lambda: broker.dispatcher.descriptors() <= before, 10, "the polls are gone")
         cpu = cpu_seconds(broker)
         begin = time.monotonic()
         wait_until(lambda: time.monotonic() - begin > 0.5, 5)
@@ -558,7 +541,7 @@ def a_reader_that_does_not_read_is_let_go(t):
     stream.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
     stream.connect(("127.0.0.1", broker.port))
     stream.setblocking(False)
-    memory = resident(broker)
+    memory = broker.dispatcher.resident()
     sent = 0
     begin = time.monotonic()
     while time.monotonic() - begin < 1:
@@ -568,7 +551,7 @@ def a_reader_that_does_not_read_is_let_go(t):
             pass
         except ConnectionError:
             break
-    check_growth(broker, memory, 8 * 1024 ** 2)  # it does not read on while nobody reads
+    broker.dispatcher.check_growth(memory, 8 * 1024 ** 2)  # it does not read on while nobody reads
     wait_until(lambda: broker.admin.get("/api/v1/status").json["connections"] <= 1, 15,
                "the connection is closed")
     stream.close()

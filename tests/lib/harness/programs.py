@@ -4,6 +4,7 @@
 import os
 import signal
 import subprocess
+from pathlib import Path
 
 from .process import Process, ProcessError
 from .scope import build_dir, deadline
@@ -96,6 +97,22 @@ class _Daemon:
 
     def log(self):
         return self.process.err()
+
+    def resident(self):
+        """Bytes of memory that it occupies."""
+        fields = Path(f"/proc/{self.process.pid}/statm").read_text(encoding="ascii").split()
+        return int(fields[1]) * os.sysconf("SC_PAGE_SIZE")
+
+    def check_growth(self, before, limit):
+        """Its memory grew by at most LIMIT bytes; not asked of a sanitizer's build, which keeps what
+        is freed."""
+        if b"__asan_" not in program(self.name).read_bytes():
+            grown = self.resident() - before
+            assert grown < limit, f"grew by {grown}"
+
+    def descriptors(self):
+        """How many it has open."""
+        return len(os.listdir(f"/proc/{self.process.pid}/fd"))
 
 
 class Dispatcher(_Daemon):
