@@ -11,7 +11,8 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "lib"))
 # pylint: disable=wrong-import-position
-from harness import Authority, Process, Skip, Suite, deadline, free_port, need_program, wait_until
+from harness import (Authority, Deaf, Process, Skip, Suite, deadline, free_port, need_program,
+                     wait_until)
 from harness.broker import Broker
 from harness.rdp import NLA, TLS, RdpClient, first_packet, user_line
 
@@ -33,6 +34,15 @@ def world(t, door=(), **settings):
 
 def node(broker, name, address, port=None, **more):
     return broker.node(name, address=address, port=port or broker.rdp, **more)
+
+
+def ask(broker, user):
+    client = RdpClient(broker.rdp)
+    client.negotiate()
+    client.start_tls()
+    client.attach()
+    client.say_who(user)
+    return client
 
 
 def failures(broker):
@@ -169,22 +179,14 @@ def who_cannot_do_tls_is_told_so(t):
 @suite.test
 def refusals_close_and_are_journalled(t):
     broker = world(t, door={"unknown_user": "refuse"})
-    with RdpClient(broker.rdp) as client:  # no node yet
-        client.negotiate(user_line("alice"))
-        client.start_tls()
-        client.attach()
-        client.say_who("alice")
+    with ask(broker, "alice") as client:  # no node yet
         assert client.closed()
     assert broker.wait_event("connect-refused")["params"]["reason"] == "no_nodes"
     other = node(broker, "n1", "127.0.0.2", port=3390)
     other.up()
     for user, words in (("alice", "listens on port 3390"), ("", "told no user name"),
                         ("a\nb", "control"), ("a" * 300, "256")):
-        with RdpClient(broker.rdp) as client:
-            client.negotiate()
-            client.start_tls()
-            client.attach()
-            client.say_who(user)
+        with ask(broker, user) as client:
             assert client.closed(), user
         wait_until(lambda w=words: any(w in f["reason"] for f in failures(broker)), what=words)
     assert {f["client"] for f in failures(broker)} == {"127.0.0.1"}
@@ -202,6 +204,32 @@ def who_tells_no_name_is_placed_by_load(t):
     busy.up(cpu=80)
     with RdpClient(broker.rdp) as client:
         assert client.follow("", line=b"") == {"address": "127.0.0.2"}
+
+
+@suite.test
+def who_leaves_while_a_silent_node_is_probed_is_forgotten(t):
+    broker = world(t)
+    deaf = Deaf()
+    home = node(broker, "home", "127.0.0.1", port=deaf.port)
+    other = node(broker, "other", "127.0.0.2")
+    home.session("alice").up()
+
+    def others():
+        other.beat()
+        return home.state() == "silent" and other.state() == "ok"
+    wait_until(others)
+    callers = deaf.callers()
+    with ask(broker, "alice"):
+        wait_until(lambda: deaf.callers() > callers, what="a probe")
+    with ask(broker, "alice") as client:
+        assert client.redirection() == {"address": "127.0.0.2"}
+    broker.wait_event("session-suspended")
+    wait_until(lambda: others() and deaf.callers() == callers, 30)
+    home.beat()
+    home.beat()
+    wait_until(others)  # and its probe is of the past
+    with ask(broker, "alice"):
+        assert broker.dispatcher.stop() == 0
 
 
 @suite.test
@@ -344,11 +372,7 @@ def a_reload_changes_the_pool_and_moves_no_door(t):
         assert client.follow("alice") == {"address": "127.0.0.2"}
     reload(port=broker.rdp, pool="labs")
     wait_until(lambda: broker.dispatcher.log().count("reloaded") == 2)
-    with RdpClient(broker.rdp) as client:
-        client.negotiate()
-        client.start_tls()
-        client.attach()
-        client.say_who("alice")
+    with ask(broker, "alice") as client:
         assert client.closed()
     row = broker.wait_event("connect-refused")
     assert row["pool"] == "labs" and row["params"]["reason"] == "no_nodes", row

@@ -11,7 +11,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "lib"))
 # pylint: disable=wrong-import-position
-from harness import Client, Dispatcher, JumpingClock, Suite, deadline, free_port, wait_until
+from harness import Client, Deaf, Dispatcher, JumpingClock, Suite, deadline, free_port, wait_until
 from harness.broker import Broker
 
 suite = Suite("maintenance")
@@ -242,26 +242,6 @@ def a_live_session_on_a_silent_node_is_kept_while_its_port_answers(t):
     home.beat()
     home.beat()
     assert broker.goes_to("alice") == ("home", "session"), "suspended, not deleted"
-
-
-class Deaf:
-    """A port that neither takes nor refuses a connection: its queue is full."""
-
-    def __init__(self):
-        self._listener = socket.create_server(("127.0.0.1", 0), backlog=0)
-        self.port = self._listener.getsockname()[1]
-        self._queued = []
-        while self.callers() == 0:
-            client = socket.socket()
-            client.setblocking(False)
-            client.connect_ex(("127.0.0.1", self.port))
-            self._queued.append(client)
-
-    def callers(self):
-        """How many sockets try to connect to it."""
-        wanted = [f"0100007F:{self.port:04X}", "02"]  # SYN_SENT
-        lines = Path("/proc/net/tcp").read_text(encoding="ascii").splitlines()[1:]
-        return len([line for line in lines if line.split()[2:4] == wanted])
 
 
 @suite.test

@@ -17,6 +17,7 @@ TERMBROKER_SLOW (a factor) stretches every deadline, TERMBROKER_KEEP=1 keeps the
 """
 
 from .clock import JumpingClock
+from .deaf import Deaf
 from .postgres import PrivatePostgres
 from .process import Process, ProcessError
 from .programs import Agent, Dispatcher, cli, conf_text, program
@@ -26,7 +27,7 @@ from .tls import Authority
 from .web import Client, Response, http, raw_exchange
 
 __all__ = [
-    "SOURCE", "Agent", "Authority", "Client", "Dispatcher", "JumpingClock", "PrivatePostgres",
+    "SOURCE", "Agent", "Authority", "Client", "Deaf", "Dispatcher", "JumpingClock", "PrivatePostgres",
     "Process", "ProcessError", "Response", "Scope", "Skip", "Suite", "build_dir", "cli", "conf_text",
     "deadline", "free_port", "http", "need_program", "program", "raw_exchange", "wait_until",
 ]
