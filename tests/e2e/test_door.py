@@ -25,6 +25,7 @@ def world(t, door=(), **settings):
     port = free_port()
     doors = {"door": {"address": "127.0.0.1", "port": port, "pool": "office",
                       "certificate": certificate, "key": key, **dict(door)}}
+    settings.setdefault("stale_after", 120)  # nobody falls silent by himself
     broker = Broker(t, **doors, **settings)
     broker.rdp = port
     broker.create("providers", name="farm")
@@ -125,7 +126,7 @@ def forget_waiting(listener):
 def freerdp_lands_on_the_right_node(t):
     """The real client, on a screen. A node is a socket here, which hears who comes, and with what name."""
     program, display = freerdp(), screen(t)
-    broker = world(t, stale_after=120)
+    broker = world(t)
     calm, busy = node(broker, "calm", "127.0.0.2"), node(broker, "busy", "127.0.0.3")
     busy.session("CORP\\alice")
     calm.up(cpu=5)
@@ -208,7 +209,7 @@ def who_tells_no_name_is_placed_by_load(t):
 
 @suite.test
 def who_leaves_while_a_silent_node_is_probed_is_forgotten(t):
-    broker = world(t)
+    broker = world(t, stale_after=2)
     deaf = Deaf()
     home = node(broker, "home", "127.0.0.1", port=deaf.port)
     other = node(broker, "other", "127.0.0.2")
@@ -356,7 +357,7 @@ def a_new_certificate_is_taken_and_a_bad_one_is_not(t):
 
 @suite.test
 def a_reload_changes_the_pool_and_moves_no_door(t):
-    broker = world(t, stale_after=60)
+    broker = world(t)
     node(broker, "n1", "127.0.0.2").up()
     broker.create("providers", name="other")
     broker.create("pools", name="labs", provider="other")
