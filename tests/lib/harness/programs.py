@@ -103,12 +103,17 @@ class _Daemon:
         fields = Path(f"/proc/{self.process.pid}/statm").read_text(encoding="ascii").split()
         return int(fields[1]) * os.sysconf("SC_PAGE_SIZE")
 
-    def check_growth(self, before, limit):
-        """Its memory grew by at most LIMIT bytes; not asked of a sanitizer's build, which keeps what
+    def grown(self, before):
+        """By how many bytes its memory is more than BEFORE; 0 of a sanitizer's build, which keeps what
         is freed."""
-        if b"__asan_" not in program(self.name).read_bytes():
-            grown = self.resident() - before
-            assert grown < limit, f"grew by {grown}"
+        if b"__asan_" in program(self.name).read_bytes():
+            return 0
+        return self.resident() - before
+
+    def check_growth(self, before, limit):
+        """Its memory grew by at most LIMIT bytes."""
+        grown = self.grown(before)
+        assert grown < limit, f"grew by {grown}"
 
     def descriptors(self):
         """How many it has open."""
