@@ -258,7 +258,7 @@ def what_is_no_rdp_is_refused_at_once(t):
 
 @suite.test
 def whoever_dawdles_is_cut_off(t):
-    broker = world(t, limits={"door_first_packet": 1, "door_handshake": 2})
+    broker = world(t, limits={"door_first_packet": 1, "door_handshake": 6})
     with RdpClient(broker.rdp) as idle, RdpClient(broker.rdp) as slow:
         slow.negotiate()
         slow.start_tls()
