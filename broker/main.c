@@ -89,7 +89,9 @@ static int check_certificates(const struct config *c, const char *file, struct e
 	for (unsigned i = 0; i < c->door_count; i++) {
 		const struct config_door *door = &c->doors[i];
 		SSL_CTX *tls = NULL;
-		int r = tls_server_new(door->certificate, door->key, &tls, e);
+		int r = door->certificate[0]
+				? tls_server_new(door->certificate, door->key, &tls, e)
+				: 0;
 
 		if (r < 0)
 			return err_prefix(e, r, "%s: door \"%s\"", file, door->address);
@@ -168,6 +170,16 @@ static void on_stopped(void *ctx)
 	event_base_loopbreak(d->base);
 }
 
+/* Behind the door nobody is left: now the rest may stop. */
+static void on_drained(void *ctx)
+{
+	struct daemon *d = ctx;
+
+	door_cut(d->door);
+	api_stop(d->api);
+	service_stop(d->service, on_stopped, d);
+}
+
 static void on_stop_signal(void *ctx)
 {
 	struct daemon *d = ctx;
@@ -179,9 +191,7 @@ static void on_stop_signal(void *ctx)
 	d->stopping = true;
 	log_info("stopping");
 	notify_state("STOPPING=1");
-	api_stop(d->api);
-	door_stop(d->door);
-	service_stop(d->service, on_stopped, d);
+	door_drain(d->door, on_drained, d);
 }
 
 static bool has_port(const char *url)
@@ -277,8 +287,24 @@ static void on_reload_signal(void *ctx)
 	notify_state("READY=1");
 }
 
+static void ask_service(
+	void *ctx, const struct door_question *q, door_answered *done, void *done_ctx)
+{
+	struct daemon *d = ctx;
+
+	service_door_ask(d->service, q, done, done_ctx);
+}
+
+static void tell_service(void *ctx, const struct door_report *r)
+{
+	struct daemon *d = ctx;
+
+	service_door_tell(d->service, r);
+}
+
 static int start(struct daemon *d, struct err *e)
 {
+	const struct door_broker broker = {ask_service, tell_service, d};
 	int r;
 
 	d->base = loop_new();
@@ -297,7 +323,7 @@ static int start(struct daemon *d, struct err *e)
 	r = set_advertise(d->config, d->api);
 	if (r < 0)
 		return err_errno(e, r, "could not start");
-	r = door_new(d->base, d->config, d->service, &d->door, e);
+	r = door_new(d->base, d->config, &broker, &d->door, e);
 	if (r < 0)
 		return r;
 	for (unsigned i = 0; i < d->config->listener_count; i++)

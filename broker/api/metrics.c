@@ -32,6 +32,27 @@ static void labelled(
 	buf_addf(b, "termbroker_%s{%s=\"%s\"} %" PRIu64 "\n", name, label, text, v);
 }
 
+/* A histogram: each bucket counts what the ones before it count, too. */
+static void add_door_waits(struct buf *b, const struct service_info *info)
+{
+	uint64_t count = 0;
+
+	family(b, "door_seconds", "histogram",
+		"From an RDP client's connection until it is redirected or relayed.");
+	for (unsigned i = 0; i < SERVICE_DOOR_BUCKETS; i++) {
+		unsigned ms = service_door_bound_ms(i);
+
+		count += info->door_waits[i];
+		buf_addf(b, "termbroker_door_seconds_bucket{le=\"%u.%03u\"} %" PRIu64 "\n",
+			ms / 1000, ms % 1000, count);
+	}
+	count += info->door_waits[SERVICE_DOOR_BUCKETS];
+	buf_addf(b, "termbroker_door_seconds_bucket{le=\"+Inf\"} %" PRIu64 "\n", count);
+	buf_addf(b, "termbroker_door_seconds_sum %" PRIu64 ".%03" PRIu64 "\n",
+		info->door_wait_ms / 1000, info->door_wait_ms % 1000);
+	buf_addf(b, "termbroker_door_seconds_count %" PRIu64 "\n", count);
+}
+
 static void add_service(struct buf *b, const struct service_info *info)
 {
 	family(b, "build_info", "gauge", "Version of this dispatcher.");
@@ -52,8 +73,15 @@ static void add_service(struct buf *b, const struct service_info *info)
 	family(b, "door_clients_total", "counter",
 		"RDP clients at the door, by what became of them.");
 	labelled(b, "door_clients_total", "result", "redirected", info->door_redirected);
+	labelled(b, "door_clients_total", "result", "relayed", info->door_relayed);
 	labelled(b, "door_clients_total", "result", "refused", info->door_refused);
 	labelled(b, "door_clients_total", "result", "failed", info->door_failed);
+	single(b, "door_relayed_open", "gauge", "RDP clients that are relayed now.", info->door_open);
+	single(b, "door_relayed_bytes_total", "counter",
+		"Bytes relayed for RDP clients that have left, both ways.", info->door_bytes);
+	single(b, "door_node_refusals_total", "counter",
+		"Nodes that did not take a relayed client.", info->door_node_refused);
+	add_door_waits(b, info);
 	single(b, "heartbeat_sessions_dropped_total", "counter",
 		"Sessions in heartbeats that could not be taken.", info->sessions_dropped);
 	single(b, "logins_total", "counter", "Logins that agents reported.", info->logins);

@@ -4,6 +4,7 @@
  * the kernel's queue meanwhile.
  */
 #include <errno.h>
+#include <event2/dns.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -61,8 +62,12 @@ static void accepted(struct evconnlistener *socket, evutil_socket_t fd, struct s
 /* Plaintext that OpenSSL lets go of is wiped: it may be a password. */
 static int make_tls(const struct config_door *config, SSL_CTX **ret, struct err *e)
 {
-	int r = tls_server_new(config->certificate, config->key, ret, e);
+	int r;
 
+	*ret = NULL;
+	if (!config->certificate[0])
+		return 0;
+	r = tls_server_new(config->certificate, config->key, ret, e);
 	if (r < 0)
 		return err_prefix(e, r, "door \"%s\"", config->address);
 	SSL_CTX_set_options(*ret, SSL_OP_CLEANSE_PLAINTEXT);
@@ -90,12 +95,24 @@ static int open_door(struct door *d, unsigned index, struct err *e)
 		return err_errno(e, -ENOMEM, "could not open a door");
 	}
 	evconnlistener_set_error_cb(l->socket, accept_failed);
-	log_info("RDP clients are redirected from %s port %u into pool \"%s\"", config->address,
+	log_info("RDP clients are %s from %s port %u into pool \"%s\"",
+		config->mode == DOOR_MODE_RELAY ? "relayed" : "redirected", config->address,
 		l->port, config->pool);
 	return 0;
 }
 
-int door_new(struct event_base *base, const struct config *config, struct service *service,
+/* Nobody is relayed any more, or the time is over. */
+static void drain_over(void *ctx)
+{
+	struct door *d = ctx;
+	void (*drained)(void *) = d->drained;
+
+	d->drained = NULL;
+	if (drained)
+		drained(d->drained_ctx);
+}
+
+int door_new(struct event_base *base, const struct config *config, const struct door_broker *broker,
 	struct door **ret, struct err *e)
 {
 	struct door *d = calloc(1, sizeof(*d));
@@ -105,9 +122,11 @@ int door_new(struct event_base *base, const struct config *config, struct servic
 		return err_errno(e, -ENOMEM, "could not open the door");
 	d->base = base;
 	d->config = config;
-	d->service = service;
+	d->broker = *broker;
 	d->resume = loop_timer_new(base, resume, d);
-	if (!d->resume)
+	d->drain = loop_timer_new(base, drain_over, d);
+	d->feed = loop_timer_new(base, relay_feed, d);
+	if (!d->resume || !d->drain || !d->feed)
 		r = err_errno(e, -ENOMEM, "could not open the door");
 	for (unsigned i = 0; i < config->door_count && r == 0; i++)
 		r = open_door(d, i, e);
@@ -132,10 +151,41 @@ void door_stop(struct door *d)
 	}
 }
 
+void door_drain(struct door *d, void (*drained)(void *ctx), void *ctx)
+{
+	door_stop(d);
+	d->drained = drained;
+	d->drained_ctx = ctx;
+	if (d->relay_count > 0)
+		log_info("waiting for %u relayed clients, %d s at most", d->relay_count,
+			(int)(d->config->door_drain_ms / 1000));
+	loop_timer_arm(d->drain, d->relay_count > 0 ? d->config->door_drain_ms : 0);
+}
+
+void door_cut(struct door *d)
+{
+	d->drained = NULL;
+	while (d->relays)
+		relay_end(d->relays, "the broker stopped");
+}
+
+unsigned door_relayed(const struct door *d)
+{
+	return d->relay_count;
+}
+
+static void told_nobody(void *ctx, const struct door_report *r)
+{
+	(void)ctx;
+	(void)r;
+}
+
 void door_free(struct door *d)
 {
 	if (!d)
 		return;
+	d->broker.tell = told_nobody; /* it may have ended before */
+	door_cut(d);
 	while (d->clients)
 		client_close(d->clients);
 	for (unsigned i = 0; i < d->listener_count; i++) {
@@ -144,6 +194,11 @@ void door_free(struct door *d)
 		SSL_CTX_free(d->listeners[i].tls);
 	}
 	loop_timer_free(d->resume);
+	loop_timer_free(d->drain);
+	loop_timer_free(d->feed);
+	if (d->dns)
+		evdns_base_free(d->dns, 0);
+	pipes_deinit(&d->pipes);
 	free(d);
 }
 

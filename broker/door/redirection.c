@@ -57,6 +57,26 @@ void redirection_add_licence(struct buf *out)
 	buf_deinit(&body);
 }
 
+void redirection_add_errinfo(struct buf *out, uint32_t code)
+{
+	struct buf body = BUF_INIT(64);
+
+	pdu_add_u16le(&body, 22);     /* of all that follows, and itself */
+	pdu_add_u16le(&body, 0x0017); /* PDUTYPE_DATAPDU, version 1 */
+	pdu_add_u16le(&body, 1002);
+	pdu_add_u32le(&body, 0x000103ea); /* share: any before Demand Active */
+	pdu_add_u8(&body, 0);
+	pdu_add_u8(&body, 1); /* STREAM_LOW */
+	pdu_add_u16le(&body, 8);
+	pdu_add_u8(&body, 47); /* PDUTYPE2_SET_ERROR_INFO_PDU */
+	pdu_add_u8(&body, 0);
+	pdu_add_u16le(&body, 0);
+	pdu_add_u32le(&body, code);
+	mcs_add_data(out, body.data, body.len);
+	buf_deinit(&body);
+	buf_add(out, "\x03\x00\x00\x09\x02\xf0\x80\x21\x80", 9); /* rn-user-requested */
+}
+
 static bool given(const char *text)
 {
 	return text && *text;

@@ -20,6 +20,14 @@ void redirection_add_failure(struct buf *out, uint32_t code);
 /* "Valid client": the end of licensing, without which clients take nothing more. */
 void redirection_add_licence(struct buf *out);
 
+/* Codes of Set Error Info, which a client shows in words of its own ([MS-RDPBCGR] 2.2.5.1.1). */
+enum {
+	ERRINFO_DENIED = 0x7,		/* the server denied the connection */
+	ERRINFO_POOL_NOT_FREE = 0x408,	/* no computer of the pool is available */
+};
+/* The Set Error Info PDU, then MCS' Disconnect Provider Ultimatum: nothing follows. */
+void redirection_add_errinfo(struct buf *out, uint32_t code);
+
 /* Where to go. Strings are valid UTF-8; NULL or "" is left out. */
 struct redirection {
 	const char *address; /* numeric; clients try FQDN first */

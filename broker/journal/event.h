@@ -35,6 +35,8 @@ enum event_id {
 	EVENT_NODE_SILENT,       /* node-silent: node, address, seconds */
 	EVENT_NODE_HEARD,        /* node-heard: node, address */
 	EVENT_NODE_REBOOTED,     /* node-rebooted: node, address */
+	EVENT_NODE_SUSPECT,      /* node-suspect: node, address, reason */
+	EVENT_NODE_TRUSTED,      /* node-trusted: node, address */
 	EVENT_MASS_SILENCE,      /* mass-silence: silent, nodes */
 	EVENT_DUPLICATE_AGENT,   /* duplicate-agent: node, address, other_address */
 	EVENT_HEARTBEAT_REFUSED, /* heartbeat-refused: node, address, reason */
@@ -45,6 +47,8 @@ enum event_id {
 	EVENT_SESSION_FORGOTTEN, /* session-forgotten: user, node, session, actor */
 	EVENT_ACCESS_DENIED,     /* access-denied: actor, address, call, reason */
 	EVENT_DOOR_REDIRECTED,   /* door-redirected: node, address, user, client */
+	EVENT_DOOR_RELAYED,      /* door-relayed: node, address, user, client */
+	EVENT_DOOR_ENDED,        /* door-ended: node, address, user, client, seconds, from_client, from_node, reason */
 	EVENT_DOOR_FAILED,       /* door-failed: client, step, reason */
 	EVENT_DATABASE_LOST,     /* database-lost: reason */
 	EVENT_DATABASE_BACK,     /* database-back: seconds */

@@ -64,6 +64,12 @@ static const struct catalogue_entry entries[EVENT_ID_COUNT] = {
 [EVENT_NODE_REBOOTED] = {"node-rebooted", EVENT_INFO, {"node", "address"}, TEXTS(
 	"Node {node} ({address}) has been rebooted",
 	"Узел {node} ({address}) был перезагружен")},
+[EVENT_NODE_SUSPECT] = {"node-suspect", EVENT_WARNING, {"node", "address", "reason"}, TEXTS(
+	"Node {node} ({address}) does not let users in: {reason}. It comes last for five minutes",
+	"Узел {node} ({address}) не впускает пользователей: {reason}. Пять минут он будет последним")},
+[EVENT_NODE_TRUSTED] = {"node-trusted", EVENT_INFO, {"node", "address"}, TEXTS(
+	"Node {node} ({address}) is trusted again",
+	"Узлу {node} ({address}) снова доверяют")},
 [EVENT_MASS_SILENCE] = {"mass-silence", EVENT_ERROR, {"silent", "nodes"}, TEXTS(
 	"{silent} of {nodes} nodes fell silent at once: check the network of the dispatcher",
 	"Почти одновременно перестали отвечать узлы: {silent} из {nodes}. Проверьте сеть диспетчера")},
@@ -99,6 +105,16 @@ static const struct catalogue_entry entries[EVENT_ID_COUNT] = {
 	{"node", "address", "user", "client"}, TEXTS(
 	"RDP client {client} of user {user} was redirected to node {node} ({address})",
 	"Клиент RDP {client} пользователя {user} перенаправлен на узел {node} ({address})")},
+[EVENT_DOOR_RELAYED] = {"door-relayed", EVENT_INFO,
+	{"node", "address", "user", "client"}, TEXTS(
+	"RDP client {client}[ of user {user}] was connected through to node {node} ({address})",
+	"Клиент RDP {client}[ пользователя {user}] соединен с узлом {node} ({address})")},
+[EVENT_DOOR_ENDED] = {"door-ended", EVENT_INFO,
+	{"node", "address", "user", "client", "seconds", "from_client", "from_node", "reason"}, TEXTS(
+	"The connection of RDP client {client}[ of user {user}] to node {node} ({address}) has ended after "
+	"{seconds} s: {from_client} bytes from the client, {from_node} from the node, {reason}",
+	"Соединение клиента RDP {client}[ пользователя {user}] с узлом {node} ({address}) завершено через "
+	"{seconds} с: от клиента {from_client} байт, от узла {from_node}, {reason}")},
 [EVENT_DOOR_FAILED] = {"door-failed", EVENT_WARNING, {"client", "step", "reason"}, TEXTS(
 	"The handshake with RDP client {client} failed in step {step}: {reason}",
 	"Не удалось установить соединение с клиентом RDP {client}, шаг {step}: {reason}")},

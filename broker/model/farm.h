@@ -24,6 +24,7 @@ enum farm_flag {
 	FARM_CAPACITY_FULL = 1u << 7, /* sessions >= max_sessions */
 	FARM_TAGGED = 1u << 8,        /* has at least one tag */
 	FARM_UNHEARD_SINCE_START = 1u << 9, /* numbers are from the database: last in the order */
+	FARM_SUSPECT = 1u << 10,      /* took users and let them not in: last in the order */
 };
 
 /* Sixteen bits a word: vector code takes eight nodes at once, and a request reads only the words that

@@ -69,6 +69,10 @@ void fleet_counts(const struct fleet *f, struct fleet_counts *ret);
 
 /* The first of the user's sessions (follow ->user_next), NULL when there is none. */
 struct session *fleet_user_sessions(const struct fleet *f, const char *user_key);
+/* The sessions of the one user whom HINT fits, a name as an RDP client's first packet has it: perhaps without
+ * domain, perhaps cut after nine bytes. NULL: nobody's, several users', or no name at all. */
+struct session *fleet_hinted_sessions(
+	const struct fleet *f, const struct user_names *names, const char *hint);
 struct session *fleet_find_session(const struct node *n, const char *id);
 
 /* One row of the database. Adds or replaces. -ENOMEM. */
@@ -135,6 +139,12 @@ void node_forget_boots(struct node *n);
 
 /* Marks N silent if it was heard and STALE_AFTER_MS have passed since. True if it changed now. */
 bool node_check_silence(struct node *n, int64_t stale_after_ms, int64_t now_ms);
+
+/* Orders N behind all others until UNTIL_MS (monotonic, not 0): users who were sent there did not get in. True
+ * if it was no suspect before. */
+bool node_suspect(struct node *n, int64_t until_ms);
+/* Ends the suspicion if its time is over at NOW_MS; INT64_MAX: at once, a user got in. True if it ended. */
+bool node_trust(struct node *n, int64_t now_ms);
 
 /* Round robin: notes that N was given a user now. */
 void node_assigned(struct node *n);

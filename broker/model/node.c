@@ -43,6 +43,8 @@ static uint32_t flags_of(const struct node *n)
 		flags |= FARM_STALE;
 	if (ever_heard(n) && !n->heard_here)
 		flags |= FARM_UNHEARD_SINCE_START;
+	if (n->suspect_until_ms)
+		flags |= FARM_SUSPECT;
 	if (n->has_index && n->index >= LOAD_INDEX_MAX)
 		flags |= FARM_INDEX_FULL;
 	if (n->spec.max_sessions && n->session_count >= n->spec.max_sessions)
@@ -173,6 +175,24 @@ bool node_check_silence(struct node *n, int64_t stale_after_ms, int64_t now_ms)
 		return false;
 	n->voice = NODE_SILENT;
 	n->silent_ms = now_ms;
+	node_refresh(n);
+	return true;
+}
+
+bool node_suspect(struct node *n, int64_t until_ms)
+{
+	bool fresh = n->suspect_until_ms == 0;
+
+	n->suspect_until_ms = until_ms;
+	node_refresh(n);
+	return fresh;
+}
+
+bool node_trust(struct node *n, int64_t now_ms)
+{
+	if (n->suspect_until_ms == 0 || now_ms < n->suspect_until_ms)
+		return false;
+	n->suspect_until_ms = 0;
 	node_refresh(n);
 	return true;
 }

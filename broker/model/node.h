@@ -3,7 +3,7 @@
  * A node: what the administrator set, what its agent said last, and whether it is silent.
  *
  * State changes go through the functions here, each of which keeps the provider's farm in step:
- * node_apply_heartbeat, node_check_silence, fleet_put_node. Nothing else writes a member.
+ * node_apply_heartbeat, node_check_silence, node_suspect, fleet_put_node. Nothing else writes a member.
  */
 #pragma once
 
@@ -48,6 +48,7 @@ struct node {
 	struct node_metrics metrics;
 	bool has_index;
 	uint32_t index;         /* reported load index, slv */
+	int64_t suspect_until_ms; /* monotonic; 0 = no suspect */
 	bool full_told;         /* node-full was written; again only after a fall of 5 % */
 	char agent_version[LIMIT_VERSION_SIZE];
 	char agent_address[LIMIT_ADDRESS_SIZE]; /* where the last heartbeat came from */

@@ -130,6 +130,22 @@ struct session *fleet_user_sessions(const struct fleet *f, const char *user_key)
 	return session_index_find(&f->sessions, user_key);
 }
 
+struct session *fleet_hinted_sessions(
+	const struct fleet *f, const struct user_names *names, const char *hint)
+{
+	char key[LIMIT_USER_KEY_SIZE];
+	struct session *s;
+
+	if (user_key_make(names, hint, strlen(hint), NULL, key, NULL) < 0)
+		return NULL;
+	s = session_index_find(&f->sessions, key);
+	if (s || strpbrk(hint, "\\@"))
+		return s;
+	if (user_key_make(NULL, hint, strlen(hint), NULL, key, NULL) < 0)
+		return NULL;
+	return session_index_hinted(&f->sessions, key);
+}
+
 struct session *fleet_find_session(const struct node *n, const char *id)
 {
 	bool found;

@@ -23,6 +23,7 @@ void session_index_init(struct session_index *x)
 
 void session_index_deinit(struct session_index *x)
 {
+	hint_index_deinit(&x->hints);
 	free(x->slot);
 	x->slot = NULL;
 	x->cap = x->users = 0;
@@ -52,6 +53,25 @@ struct session *session_index_find(const struct session_index *x, const char *ke
 	if (x->cap == 0)
 		return NULL;
 	return x->slot[probe(x, key, len, hash_bytes(x->seed, key, len))];
+}
+
+struct session *session_index_hinted(const struct session_index *x, const char *name)
+{
+	size_t len = strlen(name), part_len;
+	const char *part;
+	uint32_t hash, mask = x->cap - 1;
+
+	if (hint_index_find(&x->hints, x->seed, name, len, &hash) < 0)
+		return NULL;
+	for (uint32_t i = hash & mask; x->slot[i]; i = (i + 1) & mask) {
+		struct session *s = x->slot[i];
+
+		part = hint_user_part(session_key(s), s->key_len, &part_len);
+		if (s->key_hash == hash && part_len >= len && memcmp(part, name, len) == 0 &&
+			(part_len == len || len >= HINT_PREFIX))
+			return s;
+	}
+	return NULL;
 }
 
 static int grow(struct session_index *x)
@@ -88,8 +108,11 @@ int session_index_add(struct session_index *x, struct session *s)
 		return -ENOMEM;
 	s->key_hash = hash_bytes(x->seed, session_key(s), s->key_len);
 	i = probe(x, session_key(s), s->key_len, s->key_hash);
-	if (!x->slot[i])
+	if (!x->slot[i]) {
+		if (hint_index_add(&x->hints, x->seed, session_key(s), s->key_len, s->key_hash) < 0)
+			return -ENOMEM;
 		x->users++;
+	}
 	s->user_next = x->slot[i];
 	x->slot[i] = s;
 	x->sessions++;
@@ -134,6 +157,7 @@ void session_index_remove(struct session_index *x, struct session *s)
 	s->user_next = NULL;
 	x->sessions--;
 	if (!x->slot[i]) {
+		hint_index_remove(&x->hints, x->seed, session_key(s), s->key_len, s->key_hash);
 		x->users--;
 		shift_back(x, i);
 	}

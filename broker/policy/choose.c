@@ -26,6 +26,7 @@ struct plan {
 	struct tag_filter forced;
 	uint32_t stages;
 	struct tag_filter stage[STAGES];
+	uint32_t avoid[CHOOSE_AVOID_MAX]; /* slots */
 };
 
 static const char *const reason_names[] = {
@@ -33,6 +34,7 @@ static const char *const reason_names[] = {
 	[CHOICE_LEAST_LOADED] = "least_loaded",
 	[CHOICE_ROUND_ROBIN] = "round_robin",
 	[CHOICE_ADMINISTRATOR] = "administrator",
+	[CHOICE_TOKEN] = "token",
 	[CHOICE_POOL_UNKNOWN] = "pool_unknown",
 	[CHOICE_POOL_MAINTENANCE] = "pool_maintenance",
 	[CHOICE_NO_NODES] = "no_nodes",
@@ -81,6 +83,16 @@ static uint32_t fresh_from(const struct choose_input *in)
 	return oldest > 0 ? (uint32_t)(oldest / 1000) : 0;
 }
 
+/* Nodes of another provider are nobody's slots here. */
+static void plan_avoid(const struct choose_input *in, struct plan *p)
+{
+	p->scan.avoid = p->avoid;
+	for (uint32_t i = 0; i < in->avoid_count && i < CHOOSE_AVOID_MAX; i++) {
+		if (in->avoid[i]->provider == in->pool->provider)
+			p->avoid[p->scan.avoid_count++] = in->avoid[i]->slot;
+	}
+}
+
 static void plan_scan(const struct choose_input *in, struct plan *p)
 {
 	const struct provider *provider = in->pool->provider;
@@ -96,12 +108,13 @@ static void plan_scan(const struct choose_input *in, struct plan *p)
 		.farm = &provider->farm,
 		.blocked = blocked,
 		.excused = in->grace ? FARM_UNHEARD_SINCE_START : 0,
-		.last = FARM_UNHEARD_SINCE_START | (keep ? FARM_SILENT : 0),
+		.last = FARM_UNHEARD_SINCE_START | FARM_SUSPECT | (keep ? FARM_SILENT : 0),
 		.fresh_from = fresh_from(in),
 		.keep_stale = keep,
 	};
 	if (!p->balance)
 		p->scan.excused |= FARM_NEVER_HEARD;
+	plan_avoid(in, p);
 }
 
 /* What this pool gives when nothing is asked and it has no default tags: its forced tags alone, if
@@ -227,15 +240,31 @@ static const struct session *next_session(
 	return best;
 }
 
+static bool listed(const struct node *const *list, uint32_t count, const struct node *n)
+{
+	for (uint32_t i = 0; i < count; i++) {
+		if (list[i] == n)
+			return true;
+	}
+	return false;
+}
+
+static bool in_reach(const struct choose_input *in, const struct node *n)
+{
+	const struct choose_probe *probe = find_probe(in, n);
+
+	if (listed(in->avoid, in->avoid_count, n))
+		return false;
+	return !silent(in, n) || (probe && probe->answers);
+}
+
 static bool choose_session(const struct choose_input *in, const struct plan *p, struct choice *ret)
 {
 	const struct tag_filter *forced = p->bound ? &p->forced : NULL;
 	const struct session *s = NULL;
 
 	while ((s = next_session(in, forced, s))) {
-		const struct choose_probe *probe = find_probe(in, s->node);
-
-		if (!silent(in, s->node) || (probe && probe->answers)) {
+		if (in_reach(in, s->node)) {
 			ret->reason = CHOICE_SESSION;
 			ret->session = s;
 			ret->node = s->node;
@@ -243,15 +272,6 @@ static bool choose_session(const struct choose_input *in, const struct plan *p, 
 		}
 		if (!ret->suspended)
 			ret->suspended = s;
-	}
-	return false;
-}
-
-static bool listed(const struct node *const *list, uint32_t count, const struct node *n)
-{
-	for (uint32_t i = 0; i < count; i++) {
-		if (list[i] == n)
-			return true;
 	}
 	return false;
 }
@@ -269,11 +289,10 @@ uint32_t choose_needs_probe(const struct choose_input *in, const struct node **r
 	plan_scan(in, &p);
 	plan_forced(in, &p);
 	while (count < max && (s = next_session(in, p.bound ? &p.forced : NULL, s))) {
-		const struct choose_probe *probe = find_probe(in, s->node);
-
-		if (!silent(in, s->node) || (probe && probe->answers))
+		if (in_reach(in, s->node))
 			break;
-		if (!probe && !listed(ret, count, s->node))
+		if (!find_probe(in, s->node) && !listed(in->avoid, in->avoid_count, s->node) &&
+			!listed(ret, count, s->node))
 			ret[count++] = s->node;
 	}
 	return count;
@@ -381,10 +400,25 @@ static enum choice_reason reason_of(const struct choice_counts *c)
 	return left == 0 ? CHOICE_NO_METRICS : CHOICE_ALL_FULL;
 }
 
+/* Those that refused count as nodes where nothing listens. */
+static void count_avoided(const struct plan *p, struct choice_counts *c)
+{
+	struct scan all = p->scan;
+
+	all.avoid_count = 0;
+	for (uint32_t i = 0; i < p->scan.avoid_count; i++) {
+		if (tags_match(p, p->avoid[i]) && scan_eligible(&all, p->avoid[i])) {
+			c->candidates--;
+			c->not_accepting++;
+		}
+	}
+}
+
 /* No candidate: says why. A node that any of the stages would have taken is no mismatch. */
 static void refuse_all(const struct plan *p, struct choice *ret)
 {
 	scan_count(&p->scan, p->stage, p->stages, &ret->counts);
+	count_avoided(p, &ret->counts);
 	refuse(ret, reason_of(&ret->counts));
 }
 
@@ -424,6 +458,21 @@ static void choose_any(const struct choose_input *in, struct plan *p, struct cho
 	ret->reason = p->balance ? CHOICE_LEAST_LOADED : CHOICE_ROUND_ROBIN;
 	ret->node = p->scan.farm->nodes[slot];
 	ret->tags_fell_back = stage > 0;
+}
+
+/* The node of a routing token, if it could be anyone's: neither load nor capacity is asked, since he may have a
+ * session there. */
+static bool choose_routed(const struct choose_input *in, const struct plan *p, struct choice *ret)
+{
+	const struct node *n = in->routed;
+
+	if (!n || n->provider != in->pool->provider || n->spec.mode != ADMIN_ENABLED ||
+		silent(in, n) || !n->accepting || listed(in->avoid, in->avoid_count, n) ||
+		(p->bound && !tag_filter_match(&p->forced, p->scan.farm, n->slot)))
+		return false;
+	ret->reason = CHOICE_TOKEN;
+	ret->node = n;
+	return true;
 }
 
 /* The node an administrator named: its drain, the pool's and the provider's are ignored. */
@@ -474,6 +523,8 @@ static void decide(const struct choose_input *in, struct choice *ret)
 		refuse(ret, CHOICE_POOL_MAINTENANCE);
 		return;
 	}
+	if (choose_routed(in, &p, ret))
+		return;
 	choose_any(in, &p, ret);
 }
 

@@ -16,6 +16,7 @@ enum choice_reason {
 	CHOICE_LEAST_LOADED,
 	CHOICE_ROUND_ROBIN,
 	CHOICE_ADMINISTRATOR, /* the node that the administrator named */
+	CHOICE_TOKEN,         /* the node that the client's routing token names */
 	/* refusals */
 	CHOICE_POOL_UNKNOWN,
 	CHOICE_POOL_MAINTENANCE,
@@ -37,6 +38,8 @@ struct choose_probe {
 	bool answers;
 };
 
+#define CHOOSE_AVOID_MAX 8
+
 struct choose_input {
 	const struct pool *pool;            /* NULL = unknown */
 	const struct session *sessions;     /* the user's, in any provider (user_next); NULL none */
@@ -44,6 +47,9 @@ struct choose_input {
 	const struct tag_request *forced;   /* the pool's forced_tags */
 	const char *node_name;              /* an administrator's wish, or NULL */
 	const struct node *named;           /* that node, NULL if there is none of that name */
+	const struct node *routed;          /* that a routing token names, which anyone can write; or NULL */
+	const struct node *const *avoid;    /* that refused this user's connection just now */
+	uint32_t avoid_count;               /* 0..CHOOSE_AVOID_MAX */
 	const struct choose_probe *probes;
 	uint32_t probe_count;
 	int64_t now_ms;                     /* monotonic */

@@ -23,7 +23,8 @@
 _Static_assert(FARM_SEQ_MAX < (uint32_t)KEY_LAST << 16, "a turn leaves room for a key above it");
 _Static_assert(((uint32_t)KEY_LAST << 16 | FARM_SEQ_MAX) < TURN_NONE, "none comes after the last");
 _Static_assert(BLOCK <= INT16_MAX, "what is counted in a block fits into 16 bits");
-_Static_assert(KEY_LAST % FARM_UNHEARD_SINCE_START == 0, "the flag is shifted to its place");
+_Static_assert(KEY_LAST % FARM_UNHEARD_SINCE_START == 0 && KEY_LAST % FARM_SUSPECT == 0,
+	"the flags are shifted to their place");
 
 struct block {
 	uint32_t base, n;
@@ -121,10 +122,10 @@ static void apply_filter(
 static inline int16_t hasty_key(uint16_t flags, uint16_t index, uint16_t blocked)
 {
 	int16_t none = flags & blocked ? KEY_NONE : 0;
-	uint16_t late = flags & FARM_UNHEARD_SINCE_START;
+	uint16_t unheard = (uint16_t)(flags * (KEY_LAST / FARM_UNHEARD_SINCE_START));
+	uint16_t suspect = (uint16_t)(flags * (KEY_LAST / FARM_SUSPECT));
 
-	late = (uint16_t)(late * (KEY_LAST / FARM_UNHEARD_SINCE_START));
-	return (int16_t)(index | late) | none;
+	return (int16_t)(index | ((unheard | suspect) & KEY_LAST)) | none;
 }
 
 /* INDEX NULL = 0 for every node. */
@@ -163,6 +164,14 @@ static void careful_keys(
 	}
 }
 
+static void leave_out_avoided(const struct scan *s, struct block *b)
+{
+	for (uint32_t i = 0; i < s->avoid_count; i++) {
+		if (s->avoid[i] - b->base < b->n) /* below base it wraps */
+			b->key[s->avoid[i] - b->base] = KEY_NONE;
+	}
+}
+
 /* The keys of a block; INDEX is the farm's, or NULL where the index does not matter. */
 static void make_keys(const struct scan *s, uint32_t blocked, struct block *b, enum pace pace,
 	const uint16_t *index)
@@ -177,6 +186,7 @@ static void make_keys(const struct scan *s, uint32_t blocked, struct block *b, e
 		apply_filter(b->key, b, s->farm, s->tags);
 	if (s->forced)
 		apply_filter(b->key, b, s->farm, s->forced);
+	leave_out_avoided(s, b);
 }
 
 /*
@@ -219,7 +229,7 @@ static int16_t least_hasty_key(const struct scan *s, uint16_t blocked, const str
 /* Whether flags and pace leave nothing to look up but the arrays of a hasty scan. */
 static bool is_plain(const struct scan *s, enum pace pace)
 {
-	return pace == HASTY && !s->forced && !(s->tags && needs_planes(s->tags));
+	return pace == HASTY && !s->forced && !s->avoid_count && !(s->tags && needs_planes(s->tags));
 }
 
 static void set_block(const struct scan *s, struct block *b, uint32_t base)
@@ -415,11 +425,20 @@ uint32_t scan_round_robin(const struct scan *s)
 	return longest_ago(s, blocked, CAREFUL);
 }
 
+bool scan_avoids(const struct scan *s, uint32_t slot)
+{
+	for (uint32_t i = 0; i < s->avoid_count; i++) {
+		if (s->avoid[i] == slot)
+			return true;
+	}
+	return false;
+}
+
 bool scan_eligible(const struct scan *s, uint32_t slot)
 {
 	uint32_t flags = s->farm->flags[slot];
 
-	if (flags & s->blocked)
+	if ((flags & s->blocked) || scan_avoids(s, slot))
 		return false;
 	return s->keep_stale || (flags & s->excused) || s->farm->heard_s[slot] >= s->fresh_from;
 }

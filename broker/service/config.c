@@ -24,7 +24,7 @@
 
 /* ---- the keys ---- */
 
-static int check_port(cfg_t *cfg, cfg_opt_t *opt)
+int config_check_port(cfg_t *cfg, cfg_opt_t *opt)
 {
 	return conf_check_range(cfg, opt, 0, 65535);
 }
@@ -34,12 +34,18 @@ static int check_seconds(cfg_t *cfg, cfg_opt_t *opt)
 	return conf_check_range(cfg, opt, 1, 3600);
 }
 
+/* How long to wait; 0 = not at all; a week is enough. */
+static int check_wait(cfg_t *cfg, cfg_opt_t *opt)
+{
+	return conf_check_range(cfg, opt, 0, 7 * 86400);
+}
+
 static int check_count(cfg_t *cfg, cfg_opt_t *opt)
 {
 	return conf_check_range(cfg, opt, 1, 1000000);
 }
 
-static int check_name(cfg_t *cfg, cfg_opt_t *opt)
+int config_check_name(cfg_t *cfg, cfg_opt_t *opt)
 {
 	const char *name = cfg_opt_getstr(opt);
 
@@ -103,7 +109,7 @@ static int check_advertise(cfg_t *cfg, cfg_opt_t *opt)
 	return -1;
 }
 
-static int check_address(cfg_t *cfg, cfg_opt_t *opt)
+int config_check_address(cfg_t *cfg, cfg_opt_t *opt)
 {
 	const char *address = cfg_opt_getstr(opt);
 	unsigned char binary[sizeof(struct in6_addr)];
@@ -132,25 +138,6 @@ static cfg_opt_t listen_opts[] = {
 	CFG_BOOL("tls", cfg_true, CFGF_NONE),
 	CFG_STR("certificate", "", CFGF_NONE),
 	CFG_STR("key", "", CFGF_NONE),
-	CFG_END(),
-};
-static int check_nobody(cfg_t *cfg, cfg_opt_t *opt)
-{
-	const char *text = cfg_opt_getstr(opt);
-
-	if (strcmp(text, "place") == 0 || strcmp(text, "refuse") == 0)
-		return 0;
-	cfg_error(cfg, "%s: \"%s\" is neither place nor refuse", cfg_opt_name(opt), text);
-	return -1;
-}
-
-static cfg_opt_t door_opts[] = {
-	CFG_STR("address", "::", CFGF_NONE),
-	CFG_INT("port", 3389, CFGF_NONE),
-	CFG_STR("pool", "", CFGF_NONE),
-	CFG_STR("certificate", "", CFGF_NONE),
-	CFG_STR("key", "", CFGF_NONE),
-	CFG_STR("unknown_user", "place", CFGF_NONE),
 	CFG_END(),
 };
 static cfg_opt_t socket_opts[] = {
@@ -188,13 +175,17 @@ static cfg_opt_t limits_opts[] = {
 	CFG_INT("door_connections_per_address", 64, CFGF_NONE),
 	CFG_INT("door_first_packet", 10, CFGF_NONE),
 	CFG_INT("door_handshake", 30, CFGF_NONE),
+	CFG_INT("door_node", 5, CFGF_NONE),
+	CFG_INT("door_relayed", 10000, CFGF_NONE),
+	CFG_INT("door_relayed_per_address", 1000, CFGF_NONE),
+	CFG_INT("door_drain", 30, CFGF_NONE),
 	CFG_END(),
 };
 static cfg_opt_t opts[] = {
 	CFG_STR("name", "", CFGF_NONE),
 	CFG_STR("advertise", "", CFGF_NONE),
 	CFG_SEC("listen", listen_opts, CFGF_MULTI),
-	CFG_SEC("door", door_opts, CFGF_MULTI),
+	CFG_SEC("door", NULL, CFGF_MULTI),
 	CFG_SEC("admin_socket", socket_opts, CFGF_NONE),
 	CFG_SEC("database", database_opts, CFGF_NONE),
 	CFG_SEC("journal", journal_opts, CFGF_NONE),
@@ -208,7 +199,7 @@ static cfg_opt_t opts[] = {
 	CFG_END(),
 };
 
-static void validate(cfg_opt_t *table, const char *name, cfg_validate_callback_t check)
+void config_validate(cfg_opt_t *table, const char *name, cfg_validate_callback_t check)
 {
 	for (; table->name; table++)
 		if (strcmp(table->name, name) == 0)
@@ -217,28 +208,31 @@ static void validate(cfg_opt_t *table, const char *name, cfg_validate_callback_t
 
 static void set_checks(void)
 {
-	validate(opts, "name", check_name);
-	validate(opts, "advertise", check_advertise);
-	validate(opts, "log_language", check_language);
-	validate(opts, "log_level", check_log_level);
-	validate(opts, "stale_after", check_seconds);
-	validate(opts, "push_interval", check_seconds);
-	validate(listen_opts, "address", check_address);
-	validate(listen_opts, "port", check_port);
-	validate(socket_opts, "path", check_socket_path);
-	validate(door_opts, "address", check_address);
-	validate(door_opts, "port", check_port);
-	validate(door_opts, "pool", check_name);
-	validate(door_opts, "unknown_user", check_nobody);
-	validate(journal_opts, "level", check_event_level);
-	validate(limits_opts, "connections", check_count);
-	validate(limits_opts, "connections_per_address", check_count);
-	validate(limits_opts, "request_deadline", check_seconds);
-	validate(limits_opts, "idle_timeout", check_seconds);
-	validate(limits_opts, "door_connections", check_count);
-	validate(limits_opts, "door_connections_per_address", check_count);
-	validate(limits_opts, "door_first_packet", check_seconds);
-	validate(limits_opts, "door_handshake", check_seconds);
+	for (cfg_opt_t *opt = opts; opt->name; opt++)
+		if (strcmp(opt->name, "door") == 0)
+			opt->subopts = config_door_keys();
+	config_validate(opts, "name", config_check_name);
+	config_validate(opts, "advertise", check_advertise);
+	config_validate(opts, "log_language", check_language);
+	config_validate(opts, "log_level", check_log_level);
+	config_validate(opts, "stale_after", check_seconds);
+	config_validate(opts, "push_interval", check_seconds);
+	config_validate(listen_opts, "address", config_check_address);
+	config_validate(listen_opts, "port", config_check_port);
+	config_validate(socket_opts, "path", check_socket_path);
+	config_validate(journal_opts, "level", check_event_level);
+	config_validate(limits_opts, "connections", check_count);
+	config_validate(limits_opts, "connections_per_address", check_count);
+	config_validate(limits_opts, "request_deadline", check_seconds);
+	config_validate(limits_opts, "idle_timeout", check_seconds);
+	config_validate(limits_opts, "door_connections", check_count);
+	config_validate(limits_opts, "door_connections_per_address", check_count);
+	config_validate(limits_opts, "door_first_packet", check_seconds);
+	config_validate(limits_opts, "door_handshake", check_seconds);
+	config_validate(limits_opts, "door_node", check_seconds);
+	config_validate(limits_opts, "door_relayed", check_count);
+	config_validate(limits_opts, "door_relayed_per_address", check_count);
+	config_validate(limits_opts, "door_drain", check_wait);
 }
 
 /* ---- from libconfuse to the struct ---- */
@@ -301,28 +295,6 @@ static int take_listeners(cfg_t *cfg, struct config *c, const char *file, struct
 	return 0;
 }
 
-static int take_door(cfg_t *sec, struct config_door *ret, const char *file, struct err *e)
-{
-	bool failed = false;
-
-	ret->address = config_take(cfg_getstr(sec, "address"), &failed);
-	ret->port = (uint16_t)cfg_getint(sec, "port");
-	ret->pool = config_take(cfg_getstr(sec, "pool"), &failed);
-	ret->certificate = config_take(cfg_getstr(sec, "certificate"), &failed);
-	ret->key = config_take(cfg_getstr(sec, "key"), &failed);
-	ret->nobody = strcmp(cfg_getstr(sec, "unknown_user"), "refuse") == 0 ? NOBODY_REFUSE
-									     : NOBODY_PLACE;
-	if (failed)
-		return err_errno(e, -ENOMEM, "could not read \"%s\"", file);
-	if (!ret->pool[0])
-		return err_set(e, -EINVAL, "%s:%d: door \"%s\": pool must be set",
-			file_of(sec, file), sec->line, ret->address);
-	if (!ret->certificate[0] || !ret->key[0])
-		return err_set(e, -EINVAL, "%s:%d: door \"%s\": certificate and key must be set",
-			file_of(sec, file), sec->line, ret->address);
-	return 0;
-}
-
 static int take_doors(cfg_t *cfg, struct config *c, const char *file, struct err *e)
 {
 	unsigned count = cfg_size(cfg, "door");
@@ -332,7 +304,7 @@ static int take_doors(cfg_t *cfg, struct config *c, const char *file, struct err
 		return err_set(e, -E2BIG, "%s: more than %d door sections", file, CONFIG_DOORS_MAX);
 	for (unsigned i = 0; i < count && r == 0; i++) {
 		c->door_count++;
-		r = take_door(cfg_getnsec(cfg, "door", i), &c->doors[i], file, e);
+		r = config_door_take(cfg_getnsec(cfg, "door", i), file, &c->doors[i], e);
 	}
 	return r;
 }
@@ -385,6 +357,10 @@ static void take_limits(cfg_t *sec, struct config *c)
 	c->door_connections_per_address = (unsigned)cfg_getint(sec, "door_connections_per_address");
 	c->door_first_packet_ms = cfg_getint(sec, "door_first_packet") * 1000;
 	c->door_handshake_ms = cfg_getint(sec, "door_handshake") * 1000;
+	c->door_node_ms = cfg_getint(sec, "door_node") * 1000;
+	c->door_relayed = (unsigned)cfg_getint(sec, "door_relayed");
+	c->door_relayed_per_address = (unsigned)cfg_getint(sec, "door_relayed_per_address");
+	c->door_drain_ms = cfg_getint(sec, "door_drain") * 1000;
 }
 
 /* This host's name, as far as it may be a dispatcher's. */
@@ -476,13 +452,8 @@ void config_free_listeners(struct config *c)
 
 void config_free_doors(struct config *c)
 {
-	for (unsigned i = 0; i < c->door_count; i++) {
-		free(c->doors[i].address);
-		free(c->doors[i].pool);
-		free(c->doors[i].certificate);
-		free(c->doors[i].key);
-	}
-	memset(c->doors, 0, sizeof(c->doors));
+	for (unsigned i = 0; i < c->door_count; i++)
+		config_door_deinit(&c->doors[i]);
 	c->door_count = 0;
 }
 

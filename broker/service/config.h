@@ -10,6 +10,7 @@
 #include "base/err.h"
 #include "base/log.h"
 #include "journal/journal.h"
+#include "service/config_door.h"
 #include "wire/limits.h"
 #include "wire/user_key.h"
 
@@ -20,19 +21,6 @@ struct config_listener {
 	uint16_t port;		 /* 0 = any free one; what it became is logged and published */
 	bool tls;		 /* false only on loopback */
 	char *certificate, *key; /* PEM files */
-};
-
-/* What the door does with a client that tells no name. */
-enum config_nobody { NOBODY_PLACE, NOBODY_REFUSE };
-
-#define CONFIG_DOORS_MAX 8
-
-struct config_door {
-	char *address; /* IP address to bind */
-	uint16_t port; /* 3389; 0 = any free one */
-	char *pool;    /* that its clients ask for */
-	char *certificate, *key; /* PEM files */
-	enum config_nobody nobody;
 };
 
 struct config {
@@ -71,7 +59,11 @@ struct config {
 	unsigned door_connections;	       /* handshakes under way in total; 1024 */
 	unsigned door_connections_per_address; /* 64 */
 	int64_t door_first_packet_ms;	       /* accepted → first packet whole; 10 s */
-	int64_t door_handshake_ms;	       /* accepted → the client's name known; 30 s */
+	int64_t door_handshake_ms;	       /* accepted → redirected or relayed; 30 s */
+	int64_t door_node_ms;		       /* a node's first answer to a relayed client; 5 s */
+	unsigned door_relayed;		       /* relayed clients in total; 10000 */
+	unsigned door_relayed_per_address;     /* 1000 */
+	int64_t door_drain_ms;		       /* stop → relayed clients are cut off; 30 s, 0 = at once */
 
 	bool open_metrics; /* /metrics without a token; default false */
 };

@@ -93,16 +93,9 @@ static int keep_doors(
 		return 0;
 	config_free_doors(fresh);
 	for (unsigned i = 0; i < running->door_count; i++) {
-		const struct config_door *from = &running->doors[i];
-
-		fresh->doors[fresh->door_count++] = (struct config_door){
-			.address = config_take(from->address, &failed),
-			.port = from->port,
-			.pool = config_take(from->pool, &failed),
-			.certificate = config_take(from->certificate, &failed),
-			.key = config_take(from->key, &failed),
-			.nobody = from->nobody,
-		};
+		fresh->door_count++;
+		if (config_door_copy(&running->doors[i], &fresh->doors[i]) < 0)
+			failed = true;
 	}
 	note_changed(changed, size, "door");
 	return failed ? -ENOMEM : 0;

@@ -18,6 +18,7 @@ struct connect_call {
 	struct connect_call *next;
 	struct caller caller;
 	struct token_spec token; /* caller.token points here: the original may be gone by then */
+	struct wish wish; /* its request points to: */
 	struct connection_request request;
 	service_connect_done *connect_done; /* one of the two */
 	service_explain_done *explain_done;
@@ -188,9 +189,8 @@ static void finish_explain(const struct decision *d, enum decision_step step,
 }
 
 /* Keeps the call until a probe ended. False: no memory. */
-static bool wait_for_probe(struct service *s, const struct caller *caller,
-	const struct connection_request *request, service_connect_done *connect_done,
-	service_explain_done *explain_done, void *ctx)
+static bool wait_for_probe(struct service *s, const struct caller *caller, const struct wish *w,
+	service_connect_done *connect_done, service_explain_done *explain_done, void *ctx)
 {
 	struct connect_call *call = calloc(1, sizeof(*call));
 
@@ -201,7 +201,9 @@ static bool wait_for_probe(struct service *s, const struct caller *caller,
 		call->token = *caller->token;
 		call->caller.token = &call->token;
 	}
-	call->request = *request;
+	call->wish = *w;
+	call->request = *w->request;
+	call->wish.request = &call->request;
 	call->connect_done = connect_done;
 	call->explain_done = explain_done;
 	call->ctx = ctx;
@@ -216,31 +218,40 @@ static void no_memory(struct service_error *error)
 		error, SERVICE_UNAVAILABLE, "no_memory", "the dispatcher is out of memory");
 }
 
-void service_connect(struct service *s, const struct caller *caller,
-	const struct connection_request *request, service_connect_done *done, void *ctx)
+void connect_wish(struct service *s, const struct caller *caller, const struct wish *w,
+	service_connect_done *done, void *ctx)
 {
 	struct connect_result r = {.error = {.status = SERVICE_OK}};
 	struct decision d;
-	enum decision_step step = decision_make(s, caller, request, &d, &r.error);
+	enum decision_step step = decision_make(s, caller, w, &d, &r.error);
 
 	if (step == DECISION_WAIT) {
-		if (wait_for_probe(s, caller, request, done, NULL, ctx))
+		if (wait_for_probe(s, caller, w, done, NULL, ctx))
 			return;
 		no_memory(&r.error);
 		step = DECISION_ERROR;
 	}
-	finish_connect(s, caller, request, &d, step, &r, done, ctx);
+	finish_connect(s, caller, w->request, &d, step, &r, done, ctx);
+}
+
+void service_connect(struct service *s, const struct caller *caller,
+	const struct connection_request *request, service_connect_done *done, void *ctx)
+{
+	const struct wish w = {.request = request, .who = WISH_USER};
+
+	connect_wish(s, caller, &w, done, ctx);
 }
 
 void service_explain(struct service *s, const struct caller *caller,
 	const struct connection_request *request, service_explain_done *done, void *ctx)
 {
+	const struct wish w = {.request = request, .who = WISH_USER};
 	struct explain_result r = {.error = {.status = SERVICE_OK}};
 	struct decision d;
-	enum decision_step step = decision_make(s, caller, request, &d, &r.error);
+	enum decision_step step = decision_make(s, caller, &w, &d, &r.error);
 
 	if (step == DECISION_WAIT) {
-		if (wait_for_probe(s, caller, request, NULL, done, ctx))
+		if (wait_for_probe(s, caller, &w, NULL, done, ctx))
 			return;
 		no_memory(&r.error);
 		step = DECISION_ERROR;
@@ -257,8 +268,7 @@ void connect_retry(struct service *s)
 	for (; call; call = next) {
 		next = call->next;
 		if (call->connect_done)
-			service_connect(
-				s, &call->caller, &call->request, call->connect_done, call->ctx);
+			connect_wish(s, &call->caller, &call->wish, call->connect_done, call->ctx);
 		else
 			service_explain(
 				s, &call->caller, &call->request, call->explain_done, call->ctx);

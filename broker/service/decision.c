@@ -90,16 +90,49 @@ static enum decision_step ask_probes(struct service *s, struct decision *d)
 	return wait ? DECISION_WAIT : DECISION_READY;
 }
 
-static int prepare(struct service *s, const struct caller *caller,
-	const struct connection_request *request, struct decision *d, struct service_error *error)
+static int find_user(const struct service *s, const struct wish *w, struct decision *d,
+	struct service_error *error)
 {
-	const struct pool *pool = fleet_pool(s->fleet, request->pool);
+	const char *user = w->request->user;
 	struct err e = {""};
+
+	if (w->who == WISH_USER) {
+		if (user_key_make(s->config->user_names, user, strlen(user), local_node_of(s, user),
+			    d->key, &e) < 0) {
+			service_error_set(
+				error, SERVICE_INVALID, "user_invalid", "user: %s", e.text);
+			return -1;
+		}
+		d->input.sessions = fleet_user_sessions(s->fleet, d->key);
+	} else if (w->who == WISH_HINT) {
+		d->input.sessions = fleet_hinted_sessions(s->fleet, s->config->user_names, user);
+	}
+	return 0;
+}
+
+static void find_nodes(const struct service *s, const struct wish *w, struct decision *d)
+{
+	if (w->endpoint[0])
+		d->input.routed = fleet_node_by_endpoint(s->fleet, w->endpoint, w->endpoint_port);
+	for (uint32_t i = 0; i < w->avoid_count; i++) {
+		const struct node *n = fleet_node_by_id(s->fleet, w->avoid[i]);
+
+		if (n)
+			d->avoid[d->input.avoid_count++] = n;
+	}
+}
+
+static int prepare(struct service *s, const struct caller *caller, const struct wish *w,
+	struct decision *d, struct service_error *error)
+{
+	const struct connection_request *request = w->request;
+	const struct pool *pool = fleet_pool(s->fleet, request->pool);
 
 	d->input = (struct choose_input){
 		.pool = pool,
 		.tags = &d->tags,
 		.forced = &d->forced,
+		.avoid = d->avoid,
 		.probes = d->probes,
 		.now_ms = clock_mono_ms(),
 		.stale_after_ms = s->config->stale_after_ms,
@@ -107,14 +140,11 @@ static int prepare(struct service *s, const struct caller *caller,
 	};
 	d->input.grace = d->input.now_ms < s->grace_until_ms;
 	d->key[0] = '\0';
-	if (!request->nobody &&
-		user_key_make(s->config->user_names, request->user, strlen(request->user),
-			local_node_of(s, request->user), d->key, &e) < 0) {
-		service_error_set(error, SERVICE_INVALID, "user_invalid", "user: %s", e.text);
+	if (find_user(s, w, d, error) < 0)
 		return -1;
-	}
 	if (!pool)
 		return 0;
+	find_nodes(s, w, d);
 	if (!token_allows_pool(caller, pool->spec.id)) {
 		service_error_set(error, SERVICE_DENIED, "pool_denied",
 			"this token may not ask for pool \"%s\"", pool->spec.name);
@@ -129,13 +159,11 @@ static int prepare(struct service *s, const struct caller *caller,
 		d->input.node_name = request->node;
 		d->input.named = fleet_node(s->fleet, request->node);
 	}
-	if (!request->nobody)
-		d->input.sessions = fleet_user_sessions(s->fleet, d->key);
 	return parse_tags(caller, request, &pool->spec, d, error);
 }
 
 enum decision_step decision_make(struct service *s, const struct caller *caller,
-	const struct connection_request *request, struct decision *d, struct service_error *error)
+	const struct wish *w, struct decision *d, struct service_error *error)
 {
 	error->status = SERVICE_OK;
 	if (!s->loaded || s->stopping) {
@@ -145,7 +173,7 @@ enum decision_step decision_make(struct service *s, const struct caller *caller,
 		error->retry_after_s = 2;
 		return DECISION_ERROR;
 	}
-	if (prepare(s, caller, request, d, error) < 0)
+	if (prepare(s, caller, w, d, error) < 0)
 		return DECISION_ERROR;
 	if (d->input.sessions && ask_probes(s, d) == DECISION_WAIT)
 		return DECISION_WAIT;

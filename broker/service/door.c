@@ -1,38 +1,208 @@
 /* SPDX-License-Identifier: ISC */
-/* What the door tells of its clients. A decision that refused was journalled when it was made. */
-#include "base/clock.h"
-#include "service/state.h"
+/*
+ * What the front door asks and tells. A question becomes a request for a node like any other; a decision that
+ * refuses is journalled when it is made.
+ */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
 
-void service_door_redirected(
-	struct service *s, const struct caller *caller, const struct connect_result *r)
+#include "base/clock.h"
+#include "base/text.h"
+#include "service/decision.h"
+
+#define SUSPECT_MS 300000
+
+/* Upper bounds of the histogram of how long a client waits, in milliseconds. */
+static const unsigned bounds_ms[SERVICE_DOOR_BUCKETS] = {
+	5, 10, 25, 50, 100, 250, 500, 1000, 2500, 5000, 10000};
+
+struct question {
+	door_answered *done;
+	void *ctx;
+};
+
+static void copy_answer(const struct connect_result *r, struct door_answer *ret)
+{
+	const struct connection_answer *a = &r->answer;
+
+	text_copy(ret->user, sizeof(ret->user), r->user ? r->user : "");
+	text_copy(ret->pool, sizeof(ret->pool), r->pool ? r->pool->spec.name : "");
+	if (r->error.status != SERVICE_OK) {
+		ret->verdict = r->error.status == SERVICE_UNAVAILABLE ? DOOR_UNAVAILABLE
+								       : DOOR_REFUSED;
+		text_copy(ret->detail, sizeof(ret->detail), r->error.detail);
+		return;
+	}
+	ret->verdict = DOOR_PLACED;
+	ret->port = a->port;
+	text_copy(ret->node, sizeof(ret->node), a->node);
+	text_copy(ret->address, sizeof(ret->address), a->address);
+	text_copy(ret->fqdn, sizeof(ret->fqdn), a->fqdn ? a->fqdn : "");
+}
+
+static void answered(void *ctx, const struct connect_result *r)
+{
+	struct question *q = ctx;
+	struct door_answer answer = {0};
+
+	copy_answer(r, &answer);
+	q->done(q->ctx, &answer);
+	free(q);
+}
+
+/* Nodes by the names that the door was told; one that has gone meanwhile is nobody's. */
+static void avoid_nodes(const struct service *s, const struct door_question *q, struct wish *w)
+{
+	for (unsigned i = 0; i < q->avoid_count && i < DOOR_AVOID_MAX; i++) {
+		const struct node *n = fleet_node(s->fleet, q->avoid[i]);
+
+		if (n)
+			w->avoid[w->avoid_count++] = n->spec.id;
+	}
+}
+
+void service_door_ask(struct service *s, const struct door_question *q, door_answered *done, void *ctx)
+{
+	struct caller caller = {.role = ROLE_CLIENT, .actor = "door"};
+	struct connection_request request = {0};
+	struct wish w = {.request = &request, .endpoint_port = q->endpoint_port};
+	struct question *call = calloc(1, sizeof(*call));
+	struct door_answer failure = {.verdict = DOOR_UNAVAILABLE};
+
+	if (!call) {
+		text_copy(failure.detail, sizeof(failure.detail), "the dispatcher is out of memory");
+		done(ctx, &failure);
+		return;
+	}
+	*call = (struct question){done, ctx};
+	w.who = q->who == DOOR_NOBODY ? WISH_NOBODY : q->who == DOOR_HINT ? WISH_HINT : WISH_USER;
+	text_copy(w.endpoint, sizeof(w.endpoint), q->endpoint);
+	avoid_nodes(s, q, &w);
+	text_copy(caller.address, sizeof(caller.address), q->client);
+	text_copy(request.client, sizeof(request.client), q->client);
+	text_copy(request.pool, sizeof(request.pool), q->pool);
+	text_copy(request.user, sizeof(request.user), q->name[0] ? q->name : "unknown");
+	connect_wish(s, &caller, &w, answered, call);
+}
+
+static void observe(struct service *s, int64_t ms)
+{
+	unsigned i = 0;
+
+	while (i < SERVICE_DOOR_BUCKETS && ms > bounds_ms[i])
+		i++;
+	s->counters.door_waits[i]++; /* the last one: longer than all bounds */
+	s->counters.door_wait_ms += ms > 0 ? (uint64_t)ms : 0;
+}
+
+unsigned service_door_bound_ms(unsigned bucket)
+{
+	return bounds_ms[bucket];
+}
+
+/* An event about a client on a node, both by name: either may have gone. */
+static void start_client_event(
+	const struct service *s, const struct door_report *r, enum event_id id, struct event *ev)
+{
+	const struct node *n = fleet_node(s->fleet, r->node);
+	const struct pool *p = r->pool ? fleet_pool(s->fleet, r->pool) : NULL;
+
+	if (n) {
+		emit_start_node(ev, id, n);
+	} else {
+		event_start(ev, id, clock_wall_us());
+		event_param(ev, "node", r->node);
+		event_param(ev, "address", "");
+	}
+	if (p) {
+		ev->pool_id = p->spec.id;
+		ev->pool = p->spec.name;
+	}
+	event_param(ev, "user", r->user);
+	event_param(ev, "client", r->client);
+}
+
+static void client_arrived(struct service *s, const struct door_report *r, enum event_id id)
 {
 	struct event ev;
 
-	if (r->error.status != SERVICE_OK) {
-		s->counters.door_refused++;
-		return;
-	}
-	s->counters.door_redirected++;
-	emit_start_node(&ev, EVENT_DOOR_REDIRECTED, r->choice->node);
-	ev.pool_id = r->pool->spec.id;
-	ev.pool = r->pool->spec.name;
-	event_param(&ev, "user", r->user);
-	event_param(&ev, "client", caller->address);
+	observe(s, r->ms);
+	start_client_event(s, r, id, &ev);
 	emit(s, &ev);
 }
 
-void service_door_failed(
-	struct service *s, const char *client, const char *step, const char *reason)
+static void client_ended(struct service *s, const struct door_report *r)
+{
+	char seconds[24], from_client[24], from_node[24];
+	struct event ev;
+
+	s->counters.door_bytes += r->from_client + r->from_node;
+	snprintf(seconds, sizeof(seconds), "%" PRId64, r->ms / 1000);
+	snprintf(from_client, sizeof(from_client), "%" PRIu64, r->from_client);
+	snprintf(from_node, sizeof(from_node), "%" PRIu64, r->from_node);
+	start_client_event(s, r, EVENT_DOOR_ENDED, &ev);
+	event_param(&ev, "seconds", seconds);
+	event_param(&ev, "from_client", from_client);
+	event_param(&ev, "from_node", from_node);
+	event_param(&ev, "reason", r->reason);
+	emit(s, &ev);
+}
+
+static void client_failed(struct service *s, const struct door_report *r)
 {
 	unsigned suppressed;
 	struct event ev;
 
-	s->counters.door_failed++;
 	if (!log_limit_ok(&s->door_limit, 20, 60000, clock_mono_ms(), &suppressed))
 		return;
 	event_start(&ev, EVENT_DOOR_FAILED, clock_wall_us());
-	event_param(&ev, "client", client);
-	event_param(&ev, "step", step);
-	event_param(&ev, "reason", reason);
+	event_param(&ev, "client", r->client);
+	event_param(&ev, "step", r->step);
+	event_param(&ev, "reason", r->reason);
 	emit(s, &ev);
+}
+
+static void node_refused(struct service *s, const struct door_report *r)
+{
+	struct node *n = fleet_node(s->fleet, r->node);
+	struct event ev;
+
+	if (!n || !node_suspect(n, clock_mono_ms() + SUSPECT_MS))
+		return;
+	log_warning("node \"%s\" does not let users in: %s", n->spec.name, r->reason);
+	emit_start_node(&ev, EVENT_NODE_SUSPECT, n);
+	event_param(&ev, "reason", r->reason);
+	emit(s, &ev);
+}
+
+void service_door_tell(struct service *s, const struct door_report *r)
+{
+	switch (r->what) {
+	case DOOR_REDIRECTED:
+		s->counters.door_redirected++;
+		client_arrived(s, r, EVENT_DOOR_REDIRECTED);
+		break;
+	case DOOR_RELAYED:
+		s->counters.door_relayed++;
+		s->counters.door_open++;
+		client_arrived(s, r, EVENT_DOOR_RELAYED);
+		break;
+	case DOOR_ENDED:
+		if (s->counters.door_open > 0)
+			s->counters.door_open--;
+		client_ended(s, r);
+		break;
+	case DOOR_TURNED_AWAY:
+		s->counters.door_refused++;
+		break;
+	case DOOR_FAILED:
+		s->counters.door_failed++;
+		client_failed(s, r);
+		break;
+	case DOOR_NODE_REFUSED:
+		s->counters.door_node_refused++;
+		node_refused(s, r);
+		break;
+	}
 }

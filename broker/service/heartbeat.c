@@ -149,7 +149,7 @@ static void journal_user(struct service *s, enum event_id id, const struct node 
 
 struct change_context {
 	struct service *service;
-	size_t changes;
+	size_t changes, added;
 };
 
 static void on_session_change(void *ctx, enum session_change change, const struct session *session)
@@ -157,6 +157,7 @@ static void on_session_change(void *ctx, enum session_change change, const struc
 	struct change_context *c = ctx;
 
 	c->changes++;
+	c->added += change == SESSION_ADDED;
 	store_write_session(c->service->store, change, session);
 	if (change == SESSION_ENDED)
 		journal_user(c->service, EVENT_USER_LOGOUT, session->node, session_display(session),
@@ -312,7 +313,7 @@ static struct node *accept_from(struct service *s, const struct caller *caller,
 void service_heartbeat(struct service *s, const struct caller *caller, const struct heartbeat *h,
 	service_heartbeat_done *done, void *ctx)
 {
-	struct change_context change = {s, 0};
+	struct change_context change = {.service = s};
 	struct node *n = accept_from(s, caller, h, done, ctx);
 	struct node_metrics metrics;
 	struct load_detail detail;
@@ -339,6 +340,8 @@ void service_heartbeat(struct service *s, const struct caller *caller, const str
 	s->counters.heartbeats++;
 	s->counters.sessions_dropped += h->sessions_dropped + bad;
 	journal_logins(s, n, h);
+	if ((change.added || h->login_count) && node_trust(n, INT64_MAX))
+		emit_node(s, EVENT_NODE_TRUSTED, n);
 	if (bits)
 		heartbeat_emit_bits(s, n, bits);
 	store_touch_node(s->store, n);

@@ -23,6 +23,8 @@ enum node_state service_node_state(const struct node *n)
 		return NODE_STATE_STALE;
 	if (flags & (FARM_INDEX_FULL | FARM_CAPACITY_FULL))
 		return NODE_STATE_FULL;
+	if (flags & FARM_SUSPECT)
+		return NODE_STATE_SUSPECT;
 	return NODE_STATE_OK;
 }
 
@@ -36,6 +38,7 @@ const char *node_state_name(enum node_state st)
 		[NODE_STATE_NOT_ACCEPTING] = "not_accepting",
 		[NODE_STATE_STALE] = "stale",
 		[NODE_STATE_FULL] = "full",
+		[NODE_STATE_SUSPECT] = "suspect",
 		[NODE_STATE_OK] = "ok",
 	};
 

@@ -22,6 +22,7 @@
 #include "service/config.h"
 #include "store/store.h"
 #include "wire/connection.h"
+#include "wire/door_message.h"
 #include "wire/heartbeat.h"
 
 struct service;
@@ -101,12 +102,15 @@ void service_connect(struct service *s, const struct caller *caller,
 	const struct connection_request *request, service_connect_done *done, void *ctx);
 
 /* ---- the RDP door ----
- * What became of a client, for the journal and the counters. */
-void service_door_redirected(struct service *s, const struct caller *caller,
-	const struct connect_result *r);
-/* STEP and REASON in words; rate limited. */
-void service_door_failed(
-	struct service *s, const char *client, const char *step, const char *reason);
+ * Asks for a node. DONE is called once, perhaps before this returns. */
+void service_door_ask(
+	struct service *s, const struct door_question *q, door_answered *done, void *ctx);
+/* What became of a client, for the journal and the counters; a node that refused becomes suspect. */
+void service_door_tell(struct service *s, const struct door_report *r);
+
+#define SERVICE_DOOR_BUCKETS 11
+/* The upper bound of a bucket of service_info.door_waits, 0..SERVICE_DOOR_BUCKETS-1. */
+unsigned service_door_bound_ms(unsigned bucket);
 
 struct explain_result {
 	struct service_error error; /* SERVICE_OK also when the decision is a refusal */
@@ -167,6 +171,7 @@ enum node_state { /* one word for a human, the strongest first */
 	NODE_STATE_NOT_ACCEPTING,
 	NODE_STATE_STALE,
 	NODE_STATE_FULL,
+	NODE_STATE_SUSPECT,
 	NODE_STATE_OK,
 	NODE_STATE_COUNT
 };
@@ -183,7 +188,10 @@ struct service_info {
 	uint64_t heartbeats, heartbeats_replayed, heartbeats_refused, heartbeats_duplicate;
 	uint64_t sessions_dropped; /* entries of heartbeats that could not be taken */
 	uint64_t logins, denied;
-	uint64_t door_redirected, door_refused, door_failed; /* RDP clients */
+	uint64_t door_redirected, door_relayed, door_refused, door_failed; /* RDP clients */
+	uint64_t door_open, door_node_refused, door_bytes;
+	uint64_t door_waits[SERVICE_DOOR_BUCKETS + 1]; /* accepted to redirected or relayed; not summed up */
+	uint64_t door_wait_ms;
 	uint64_t nodes[NODE_STATE_COUNT];
 	uint64_t journal_lost;
 };

@@ -121,6 +121,9 @@ void tick_run(void *ctx)
 	int64_t now_ms = clock_mono_ms();
 
 	loop_timer_arm(s->tick, TICK_MS);
+	for (struct node *n = fleet_next_node(s->fleet, NULL); n; n = fleet_next_node(s->fleet, n))
+		if (node_trust(n, now_ms))
+			emit_node(s, EVENT_NODE_TRUSTED, n);
 	if (!s->loaded || now_ms < s->grace_until_ms)
 		return;
 	for (struct node *n = fleet_next_node(s->fleet, NULL); n; n = fleet_next_node(s->fleet, n))

@@ -14,7 +14,6 @@
 struct connection_request {
 	char pool[LIMIT_NAME_SIZE];
 	char user[LIMIT_USER_SIZE];     /* checked and trimmed, spelling kept */
-	bool nobody;                    /* the client told no name: placed by load (the door alone sets it) */
 	bool has_tags;
 	char tags[LIMIT_TAG_TEXT_SIZE]; /* not yet parsed */
 	char client[LIMIT_CLIENT_SIZE]; /* "" unknown */

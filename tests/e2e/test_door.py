@@ -14,7 +14,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "lib"))
 from harness import (Authority, Deaf, Process, Skip, Suite, deadline, free_port, need_program,
                      wait_until)
 from harness.broker import Broker
-from harness.rdp import NLA, TLS, RdpClient, first_packet, user_line
+from harness.rdp import DENIED, NLA, POOL_NOT_FREE, TLS, RdpClient, first_packet, user_line
 
 suite = Suite("door")
 
@@ -181,14 +181,14 @@ def who_cannot_do_tls_is_told_so(t):
 def refusals_close_and_are_journalled(t):
     broker = world(t, door={"unknown_user": "refuse"})
     with ask(broker, "alice") as client:  # no node yet
-        assert client.closed()
+        assert client.refusal() == POOL_NOT_FREE
     assert broker.wait_event("connect-refused")["params"]["reason"] == "no_nodes"
     other = node(broker, "n1", "127.0.0.2", port=3390)
     other.up()
     for user, words in (("alice", "listens on port 3390"), ("", "told no user name"),
                         ("a\nb", "control"), ("a" * 300, "256")):
         with ask(broker, user) as client:
-            assert client.closed(), user
+            assert client.closed() if user else client.refusal() == DENIED, user
         wait_until(lambda w=words: any(w in f["reason"] for f in failures(broker)), what=words)
     assert {f["client"] for f in failures(broker)} == {"127.0.0.1"}
     text = broker.admin.get("/metrics").text
@@ -374,7 +374,7 @@ def a_reload_changes_the_pool_and_moves_no_door(t):
     reload(port=broker.rdp, pool="labs")
     wait_until(lambda: broker.dispatcher.log().count("reloaded") == 2)
     with ask(broker, "alice") as client:
-        assert client.closed()
+        assert client.refusal() == POOL_NOT_FREE
     row = broker.wait_event("connect-refused")
     assert row["pool"] == "labs" and row["params"]["reason"] == "no_nodes", row
 

@@ -9,6 +9,7 @@ import struct
 from .scope import SOURCE, deadline
 
 TLS, NLA = 1, 2
+DENIED, POOL_NOT_FREE = 0x7, 0x408  # what a refused client is told
 _FIELDS = ((0x1, "address"), (0x2, "token"), (0x4, "user"), (0x8, "domain"), (0x10, "password"),
            (0x100, "fqdn"), (0x200, "netbios"))
 
@@ -126,6 +127,15 @@ class RdpClient:
             at += 4 + size
         assert at == len(body) - 1, body
         return found
+
+    def refusal(self):
+        """The licence, then the code of Set Error Info, then the end."""
+        assert self._answer()[8:12] == b"\x80\0\0\0", "no licence"
+        body = self._answer()[8:]
+        assert struct.unpack("<HHH", body[:6]) == (22, 0x17, 1002) and body[14] == 47, body
+        assert self._answer() == b"\x21\x80"
+        assert self.closed()
+        return struct.unpack("<I", body[18:22])[0]
 
     def follow(self, user, domain="", line=None, **more):
         """The whole dialogue; where to go."""
