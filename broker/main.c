@@ -2,9 +2,9 @@
 /*
  * termbrokerd: options, and the order in which things start and stop.
  *
- * Start: configuration → journal → service (store) → API and door; ready when the fleet was loaded. Stop, on
- * SIGTERM or SIGINT: API and door accept no more, the service writes what is queued, everything is
- * freed in the reverse order. SIGHUP reloads all or nothing and reopens the log file.
+ * Start: configuration → journal → service (store) → API and door; ready when the fleet was loaded.
+ * Stop, on SIGTERM or SIGINT: API and door accept no more, the service writes what is queued,
+ * everything is freed in the reverse order. SIGHUP reloads all or nothing and reopens the log file.
  */
 #include <errno.h>
 #include <getopt.h>
@@ -89,9 +89,8 @@ static int check_certificates(const struct config *c, const char *file, struct e
 	for (unsigned i = 0; i < c->door_count; i++) {
 		const struct config_door *door = &c->doors[i];
 		SSL_CTX *tls = NULL;
-		int r = door->certificate[0]
-				? tls_server_new(door->certificate, door->key, &tls, e)
-				: 0;
+		int r = door->certificate[0] ? tls_server_new(door->certificate, door->key, &tls, e)
+					     : 0;
 
 		if (r < 0)
 			return err_prefix(e, r, "%s: door \"%s\"", file, door->address);

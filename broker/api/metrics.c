@@ -76,7 +76,8 @@ static void add_service(struct buf *b, const struct service_info *info)
 	labelled(b, "door_clients_total", "result", "relayed", info->door_relayed);
 	labelled(b, "door_clients_total", "result", "refused", info->door_refused);
 	labelled(b, "door_clients_total", "result", "failed", info->door_failed);
-	single(b, "door_relayed_open", "gauge", "RDP clients that are relayed now.", info->door_open);
+	single(b, "door_relayed_open", "gauge", "RDP clients that are relayed now.",
+		info->door_open);
 	single(b, "door_relayed_bytes_total", "counter",
 		"Bytes relayed for RDP clients that have left, both ways.", info->door_bytes);
 	single(b, "door_node_refusals_total", "counter",

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: ISC */
 /*
- * To a node on behalf of a client: connect, hand on the client's first packet byte for byte, wait for the first byte
- * of the answer. A node that refuses, or keeps silent within its deadline, becomes suspect, and the broker is asked
- * for another one.
+ * To a node on behalf of a client: connect, hand on the client's first packet byte for byte, wait
+ * for the first byte of the answer. A node that refuses, or keeps silent within its deadline,
+ * becomes suspect, and the broker is asked for another one.
  */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -96,8 +96,8 @@ static void node_answers(evutil_socket_t fd, short what, void *arg)
 	if (n < 0 && (errno == EAGAIN || errno == EINTR))
 		return;
 	if (n <= 0) {
-		node_refused(a, n == 0 ? "it closed the connection without an answer"
-				       : strerror(errno));
+		node_refused(
+			a, n == 0 ? "it closed the connection without an answer" : strerror(errno));
 		return;
 	}
 	a->fd = -1;
@@ -212,7 +212,8 @@ static void look_up(struct approach *a)
 		a->lookup = lookup;
 }
 
-static bool numeric(const struct door_answer *answer, struct sockaddr_storage *ret, socklen_t *ret_len)
+static bool numeric(
+	const struct door_answer *answer, struct sockaddr_storage *ret, socklen_t *ret_len)
 {
 	struct sockaddr_in *four = (struct sockaddr_in *)ret;
 	struct sockaddr_in6 *six = (struct sockaddr_in6 *)ret;

@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: ISC */
 /*
- * One RDP client, from its first byte until it is redirected (talk.c), relayed (relay.c) or turned away.
+ * One RDP client, from its first byte until it is redirected (talk.c), relayed (relay.c) or turned
+ * away.
  *
- * Model: the first packet, and a balancer's header before it, are read from the socket byte for byte, no more than
- * they have, so that what follows begins on a clean stream. While the broker decides, nothing is read. What was said
- * last is flushed, then the sending side is shut and the client's own end is waited for, since a close with unread
- * input would throw it away.
+ * Model: the first packet, and a balancer's header before it, are read from the socket byte for
+ * byte, no more than they have, so that what follows begins on a clean stream. While the broker
+ * decides, nothing is read. What was said last is flushed, then the sending side is shut and the
+ * client's own end is waited for, since a close with unread input would throw it away.
  *
- * Invariants: while open, a client is in the list of all, and either READABLE (first packet, relay, or the last words
- * without TLS) or BEV is set; client_close and relay_begin alone end that. One deadline for the first packet and one
- * for all until the end, whatever comes meanwhile. The struct outlives client_close only while the broker has it
- * (ASKING).
+ * Invariants: while open, a client is in the list of all, and either READABLE (first packet, relay,
+ * or the last words without TLS) or BEV is set; client_close and relay_begin alone end that. One
+ * deadline for the first packet and one for all until the end, whatever comes meanwhile. The struct
+ * outlives client_close only while the broker has it (ASKING).
  */
 #include <errno.h>
 #include <event2/bufferevent_ssl.h>
@@ -116,8 +117,7 @@ const struct config_door *client_config(const struct client *c)
 
 int64_t client_time_left(const struct client *c)
 {
-	int64_t left =
-		c->accepted_ms + c->door->config->door_handshake_ms - clock_mono_ms();
+	int64_t left = c->accepted_ms + c->door->config->door_handshake_ms - clock_mono_ms();
 
 	return left > 0 ? left : 0;
 }
@@ -203,8 +203,8 @@ static void answered(void *ctx, const struct door_answer *a)
 	if (a->verdict != DOOR_PLACED) {
 		c->door->broker.tell(c->door->broker.ctx, &report);
 		c->stage = STAGE_DIALOGUE;
-		client_turn_away(c, a->verdict == DOOR_REFUSED ? ERRINFO_POOL_NOT_FREE
-							       : ERRINFO_DENIED);
+		client_turn_away(
+			c, a->verdict == DOOR_REFUSED ? ERRINFO_POOL_NOT_FREE : ERRINFO_DENIED);
 	} else if (c->relayed) {
 		c->stage = STAGE_NODE;
 		approach_start(c, a);
@@ -290,7 +290,8 @@ static void drain(struct client *c)
 		client_close(c);
 }
 
-/* While a node is connected: whether the client still waits. What it says early stays where it is. */
+/* While a node is connected: whether the client still waits. What it says early stays where it is.
+ */
 static void look(struct client *c)
 {
 	uint8_t byte;

@@ -58,13 +58,13 @@ struct door {
 /* ---- client.c ---- */
 
 enum stage {
-	STAGE_PROXY,	/* a balancer's header is awaited */
-	STAGE_FIRST,	/* the first packet */
+	STAGE_PROXY, /* a balancer's header is awaited */
+	STAGE_FIRST, /* the first packet */
 	STAGE_TLS,
 	STAGE_DIALOGUE,
-	STAGE_ASKING,	/* the broker has it */
-	STAGE_NODE,	/* a node is being connected */
-	STAGE_LEAVING,	/* all is said, or will be once it is written */
+	STAGE_ASKING,  /* the broker has it */
+	STAGE_NODE,    /* a node is being connected */
+	STAGE_LEAVING, /* all is said, or will be once it is written */
 };
 
 struct client {
@@ -76,11 +76,11 @@ struct client {
 	struct sockaddr_storage peer;
 	int64_t accepted_ms;
 	enum stage stage;
-	bool closed;   /* but the broker still has it */
-	bool shut;     /* nothing more is said */
-	bool relayed;  /* is to be, by mode or ticket */
-	bool refused;  /* a client of the relay that is told so within TLS */
-	bool renamed;  /* question.name is not what it typed: the node must be told */
+	bool closed;	  /* but the broker still has it */
+	bool shut;	  /* nothing more is said */
+	bool relayed;	  /* is to be, by mode or ticket */
+	bool refused;	  /* a client of the relay that is told so within TLS */
+	bool renamed;	  /* question.name is not what it typed: the node must be told */
 	uint32_t refusal; /* what it is told, ERRINFO */
 	int fd;
 	struct event *readable;

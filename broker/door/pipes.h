@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: ISC */
 /*
- * Pipes for splice(2): between two uses an empty pipe goes back to a small store, so that an idle connection holds
- * none. (A user without privileges has 64 MiB of pipes; beyond that the kernel makes them small.)
+ * Pipes for splice(2): between two uses an empty pipe goes back to a small store, so that an idle
+ * connection holds none. (A user without privileges has 64 MiB of pipes; beyond that the kernel
+ * makes them small.)
  */
 #pragma once
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: ISC */
-/* Version 1 is a line of text, version 2 begins with twelve bytes that no other protocol begins with. */
+/* Version 1 is a line of text, version 2 begins with twelve bytes that no other protocol begins
+ * with. */
 #include "door/proxy_header.h"
 
 #include <arpa/inet.h>

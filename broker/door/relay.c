@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: ISC */
 /*
- * A relayed client: two sockets and what flows between them by splice(2), never through this process's memory.
+ * A relayed client: two sockets and what flows between them by splice(2), never through this
+ * process's memory.
  *
- * Each direction is a flow of its own. It reads while READABLE is pending; what its pipe holds and the other side
- * does not take waits for WRITABLE, and meanwhile nothing is read: the kernel's windows slow the sender down. A pipe
- * is held only while something is in it. The end of one direction is handed on as such; the relay ends with both,
- * with an error, or when the other direction keeps silent too long after the first has ended.
+ * Each direction is a flow of its own. It reads while READABLE is pending; what its pipe holds and
+ * the other side does not take waits for WRITABLE, and meanwhile nothing is read: the kernel's
+ * windows slow the sender down. A pipe is held only while something is in it. The end of one
+ * direction is handed on as such; the relay ends with both, with an error, or when the other
+ * direction keeps silent too long after the first has ended.
  *
  * Both sockets have keepalive: a peer that is gone ends an idle relay.
  */
@@ -44,7 +46,7 @@ struct relay {
 	struct relay *next, **prev_next;
 	struct door *door;
 	struct address_count *counted;
-	struct flow up, down; /* from the client, from the node */
+	struct flow up, down;	 /* from the client, from the node */
 	struct loop_timer *half; /* since one direction has ended */
 	uint64_t half_bytes;
 	int64_t began_ms;
@@ -62,7 +64,8 @@ static void flow_deinit(struct flow *f)
 		event_free(f->writable);
 	if (f->pipe[0] >= 0)
 		pipes_put(&f->relay->door->pipes, f->pipe, f->piped == 0);
-	for (struct flow **at = &f->relay->door->starved; f->starved && *at; at = &(*at)->next_starved) {
+	for (struct flow **at = &f->relay->door->starved; f->starved && *at;
+		at = &(*at)->next_starved) {
 		if (*at == f) {
 			*at = f->next_starved;
 			break;
@@ -115,7 +118,8 @@ void relay_end(struct relay *r, const char *reason)
 
 static const char *closed_by(const struct flow *f)
 {
-	return f == &f->relay->up ? "the client closed the connection" : "the node closed the connection";
+	return f == &f->relay->up ? "the client closed the connection"
+				  : "the node closed the connection";
 }
 
 static void broken(struct flow *f, bool reading, int error)
@@ -199,8 +203,8 @@ enum step { STEP_MORE, STEP_WAIT, STEP_GONE };
 static enum step hand_on(struct flow *f)
 {
 	while (f->piped > 0) {
-		ssize_t n = splice(f->pipe[0], NULL, f->to, NULL, f->piped,
-			SPLICE_F_MOVE | SPLICE_F_NONBLOCK);
+		ssize_t n = splice(
+			f->pipe[0], NULL, f->to, NULL, f->piped, SPLICE_F_MOVE | SPLICE_F_NONBLOCK);
 
 		if (n > 0) {
 			f->piped -= (uint32_t)n;
@@ -218,8 +222,8 @@ static enum step hand_on(struct flow *f)
 /* Fills the empty pipe. WAIT: nothing more to read now. */
 static enum step take_in(struct flow *f)
 {
-	ssize_t n = splice(f->from, NULL, f->pipe[1], NULL, PIPE_BYTES,
-		SPLICE_F_MOVE | SPLICE_F_NONBLOCK);
+	ssize_t n = splice(
+		f->from, NULL, f->pipe[1], NULL, PIPE_BYTES, SPLICE_F_MOVE | SPLICE_F_NONBLOCK);
 
 	if (n > 0) {
 		f->piped = (uint32_t)n;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: ISC */
 /*
- * The pool: of the listener; or by the domain, if the listener has a rule for it; or, stronger, what the client
- * names itself, in a tsv:// token or as POOL#user, if it is one of the listener's.
+ * The pool: of the listener; or by the domain, if the listener has a rule for it; or, stronger,
+ * what the client names itself, in a tsv:// token or as POOL#user, if it is one of the listener's.
  */
 #include "door/route.h"
 

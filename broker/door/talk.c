@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: ISC */
-/* A client inside TLS: the dialogue up to its name, then where to go, or that there is nowhere to go. */
+/* A client inside TLS: the dialogue up to its name, then where to go, or that there is nowhere to
+ * go. */
 #include <errno.h>
 #include <event2/buffer.h>
 #include <event2/bufferevent_ssl.h>
@@ -79,7 +80,9 @@ void talk_redirect(struct client *c, const struct door_answer *a)
 	const bool ip = numeric(a->address);
 	struct redirection to = {
 		.address = ip ? a->address : NULL,
-		.fqdn = a->fqdn[0] ? a->fqdn : ip ? NULL : a->address,
+		.fqdn = a->fqdn[0] ? a->fqdn
+			: ip	   ? NULL
+				   : a->address,
 	};
 	char domain[LIMIT_USER_SIZE], reason[192];
 	struct buf out = BUF_INIT(65536);
@@ -114,7 +117,8 @@ static void client_known(struct client *c, const struct client_info *info)
 	}
 	if (route_has_ticket(&c->request)) {
 		route_first_packet(config, &c->request, q);
-	} else if (route_user(config, &c->request, info->user, info->domain, q, &c->renamed, &e) < 0) {
+	} else if (route_user(config, &c->request, info->user, info->domain, q, &c->renamed, &e) <
+		   0) {
 		client_fail(c, e.text);
 		return;
 	}

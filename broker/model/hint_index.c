@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: ISC */
 /*
- * A user is entered by the first nine bytes of his name, or all of a shorter one; one with a domain and a
- * longer name also by the whole of it, since clients that do not cut leave out the domain. Open addressing
- * as in session_index: at most three quarters full, deletion shifts back.
+ * A user is entered by the first nine bytes of his name, or all of a shorter one; one with a domain
+ * and a longer name also by the whole of it, since clients that do not cut leave out the domain.
+ * Open addressing as in session_index: at most three quarters full, deletion shifts back.
  */
 #include "model/hint_index.h"
 
@@ -119,7 +119,8 @@ static unsigned tags_of(uint64_t seed, const char *key, size_t len, uint32_t ret
 	return count;
 }
 
-int hint_index_add(struct hint_index *x, uint64_t seed, const char *key, size_t len, uint32_t key_hash)
+int hint_index_add(
+	struct hint_index *x, uint64_t seed, const char *key, size_t len, uint32_t key_hash)
 {
 	uint32_t tags[2];
 	unsigned count = tags_of(seed, key, len, tags);
@@ -160,6 +161,5 @@ int hint_index_find(const struct hint_index *x, uint64_t seed, const char *name,
 		return -ENOENT;
 	if (len > HINT_PREFIX && find_tag(x, tag_of(seed, name, len), ret_key_hash) == 0)
 		return 0;
-	return find_tag(
-		x, tag_of(seed, name, len < HINT_PREFIX ? len : HINT_PREFIX), ret_key_hash);
+	return find_tag(x, tag_of(seed, name, len < HINT_PREFIX ? len : HINT_PREFIX), ret_key_hash);
 }

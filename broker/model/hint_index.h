@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: ISC */
 /*
- * From the beginning of a user name to the one user whom it fits: RDP clients tell a name without its domain,
- * and some cut it after nine bytes. Knows for each beginning how many users it fits and, folded into one word,
- * whose they are: with one user left the word is the hash of his key. Twelve bytes an entry, no strings.
+ * From the beginning of a user name to the one user whom it fits: RDP clients tell a name without
+ * its domain, and some cut it after nine bytes. Knows for each beginning how many users it fits
+ * and, folded into one word, whose they are: with one user left the word is the hash of his key.
+ * Twelve bytes an entry, no strings.
  */
 #pragma once
 
@@ -24,12 +25,15 @@ struct hint_index {
 };
 
 void hint_index_deinit(struct hint_index *x);
-/* A user of KEY ("user", "domain\user", "\node\user") came or went. Adding: -ENOMEM, nothing changed. */
-int hint_index_add(struct hint_index *x, uint64_t seed, const char *key, size_t len, uint32_t key_hash);
+/* A user of KEY ("user", "domain\user", "\node\user") came or went. Adding: -ENOMEM, nothing
+ * changed. */
+int hint_index_add(
+	struct hint_index *x, uint64_t seed, const char *key, size_t len, uint32_t key_hash);
 void hint_index_remove(
 	struct hint_index *x, uint64_t seed, const char *key, size_t len, uint32_t key_hash);
-/* The hash of the only user whose name (LEN bytes, folded, without domain) is this or, from nine bytes on,
- * begins so: 0, or -ENOENT for none or several. Hashes meet: the caller compares the name. */
+/* The hash of the only user whose name (LEN bytes, folded, without domain) is this or, from nine
+ * bytes on, begins so: 0, or -ENOENT for none or several. Hashes meet: the caller compares the
+ * name. */
 int hint_index_find(const struct hint_index *x, uint64_t seed, const char *name, size_t len,
 	uint32_t *ret_key_hash);
 /* KEY's part behind the domain. */

@@ -460,8 +460,8 @@ static void choose_any(const struct choose_input *in, struct plan *p, struct cho
 	ret->tags_fell_back = stage > 0;
 }
 
-/* The node of a routing token, if it could be anyone's: neither load nor capacity is asked, since he may have a
- * session there. */
+/* The node of a routing token, if it could be anyone's: neither load nor capacity is asked, since
+ * he may have a session there. */
 static bool choose_routed(const struct choose_input *in, const struct plan *p, struct choice *ret)
 {
 	const struct node *n = in->routed;

@@ -229,7 +229,8 @@ static int16_t least_hasty_key(const struct scan *s, uint16_t blocked, const str
 /* Whether flags and pace leave nothing to look up but the arrays of a hasty scan. */
 static bool is_plain(const struct scan *s, enum pace pace)
 {
-	return pace == HASTY && !s->forced && !s->avoid_count && !(s->tags && needs_planes(s->tags));
+	return pace == HASTY && !s->forced && !s->avoid_count &&
+	       !(s->tags && needs_planes(s->tags));
 }
 
 static void set_block(const struct scan *s, struct block *b, uint32_t base)

@@ -85,8 +85,8 @@ static int take_pools(cfg_t *sec, struct config_door *d, const char *where, stru
 		const char *name = cfg_getnstr(sec, "pools", i);
 
 		if (!name_valid(name))
-			return err_set(e, -EINVAL, "%s: pools: \"%.80s\" is no valid name", where,
-				name);
+			return err_set(
+				e, -EINVAL, "%s: pools: \"%.80s\" is no valid name", where, name);
 		d->pools[d->pool_count++] = config_take(name, &failed);
 	}
 	return failed ? err_errno(e, -ENOMEM, "%s", where) : 0;
@@ -166,8 +166,8 @@ static int check_whole(const struct config_door *d, const char *where, struct er
 	if (!d->certificate[0] != !d->key[0] || (!relay && !d->certificate[0]))
 		return err_set(e, -EINVAL, "%s: certificate and key must be set", where);
 	if (relay && d->redirect_to == REDIRECT_TO_RELAY)
-		return err_set(e, -EINVAL,
-			"%s: redirect_to has no meaning with mode = \"relay\"", where);
+		return err_set(
+			e, -EINVAL, "%s: redirect_to has no meaning with mode = \"relay\"", where);
 	return 0;
 }
 
@@ -262,7 +262,8 @@ bool config_door_is_proxy(const struct config_door *d, const struct sockaddr *pe
 	bool ipv6 = peer->sa_family == AF_INET6;
 
 	if (peer->sa_family == AF_INET)
-		address = (const uint8_t *)&((const struct sockaddr_in *)(const void *)peer)->sin_addr;
+		address = (const uint8_t *)&((const struct sockaddr_in *)(const void *)peer)
+				  ->sin_addr;
 	else if (!ipv6)
 		return false;
 	if (ipv6 && IN6_IS_ADDR_V4MAPPED(six)) {

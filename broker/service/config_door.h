@@ -52,9 +52,11 @@ struct config_door {
 };
 
 void config_door_deinit(struct config_door *d);
-/* RET, which is empty, becomes a copy of its own. -ENOMEM: config_door_deinit frees what there is. */
+/* RET, which is empty, becomes a copy of its own. -ENOMEM: config_door_deinit frees what there is.
+ */
 int config_door_copy(const struct config_door *from, struct config_door *ret);
-/* The pool that clients may name NAME by, in any case of letters: DOOR's own spelling; NULL none. */
+/* The pool that clients may name NAME by, in any case of letters: DOOR's own spelling; NULL none.
+ */
 const char *config_door_pool(const struct config_door *d, const char *name);
 /* Whether a PROXY header must come first from PEER. */
 bool config_door_is_proxy(const struct config_door *d, const struct sockaddr *peer);

@@ -18,7 +18,7 @@ struct connect_call {
 	struct connect_call *next;
 	struct caller caller;
 	struct token_spec token; /* caller.token points here: the original may be gone by then */
-	struct wish wish; /* its request points to: */
+	struct wish wish;	 /* its request points to: */
 	struct connection_request request;
 	service_connect_done *connect_done; /* one of the two */
 	service_explain_done *explain_done;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: ISC */
 /*
- * What the front door asks and tells. A question becomes a request for a node like any other; a decision that
- * refuses is journalled when it is made.
+ * What the front door asks and tells. A question becomes a request for a node like any other; a
+ * decision that refuses is journalled when it is made.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -29,8 +29,8 @@ static void copy_answer(const struct connect_result *r, struct door_answer *ret)
 	text_copy(ret->user, sizeof(ret->user), r->user ? r->user : "");
 	text_copy(ret->pool, sizeof(ret->pool), r->pool ? r->pool->spec.name : "");
 	if (r->error.status != SERVICE_OK) {
-		ret->verdict = r->error.status == SERVICE_UNAVAILABLE ? DOOR_UNAVAILABLE
-								       : DOOR_REFUSED;
+		ret->verdict =
+			r->error.status == SERVICE_UNAVAILABLE ? DOOR_UNAVAILABLE : DOOR_REFUSED;
 		text_copy(ret->detail, sizeof(ret->detail), r->error.detail);
 		return;
 	}
@@ -62,7 +62,8 @@ static void avoid_nodes(const struct service *s, const struct door_question *q, 
 	}
 }
 
-void service_door_ask(struct service *s, const struct door_question *q, door_answered *done, void *ctx)
+void service_door_ask(
+	struct service *s, const struct door_question *q, door_answered *done, void *ctx)
 {
 	struct caller caller = {.role = ROLE_CLIENT, .actor = "door"};
 	struct connection_request request = {0};
@@ -71,7 +72,8 @@ void service_door_ask(struct service *s, const struct door_question *q, door_ans
 	struct door_answer failure = {.verdict = DOOR_UNAVAILABLE};
 
 	if (!call) {
-		text_copy(failure.detail, sizeof(failure.detail), "the dispatcher is out of memory");
+		text_copy(
+			failure.detail, sizeof(failure.detail), "the dispatcher is out of memory");
 		done(ctx, &failure);
 		return;
 	}

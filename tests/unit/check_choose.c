@@ -486,6 +486,98 @@ START_TEST(turns_survive_the_end_of_the_numbers)
 }
 END_TEST
 
+/* ---- refused connections ---- */
+
+START_TEST(a_suspect_comes_last_until_it_is_trusted)
+{
+	struct node *a = node(1, NULL, 0), *b = node(2, NULL, 9000);
+
+	for (unsigned balance = 0; balance < 2; balance++) {
+		provider->spec.balance_by_metrics = balance;
+		ck_assert(node_suspect(a, 1000));
+		ck_assert(!node_suspect(a, 2000));
+		goes_to(b, balance ? "least_loaded" : "round_robin");
+		ck_assert(!node_trust(a, 1999));
+		goes_to(b, balance ? "least_loaded" : "round_robin");
+		ck_assert(node_trust(a, 2000));
+		ck_assert(!node_trust(a, 2000));
+		goes_to(a, balance ? "least_loaded" : "round_robin");
+	}
+	node_suspect(a, 1000);
+	node_suspect(b, 1000);
+	provider->spec.balance_by_metrics = true;
+	goes_to(a, "least_loaded"); /* better than nobody */
+	ck_assert(node_trust(a, INT64_MAX));
+}
+END_TEST
+
+START_TEST(nodes_to_avoid_are_no_candidates)
+{
+	struct node *a = node(1, NULL, 0), *b = node(2, NULL, 100), *d = node(3, "gpu", 0);
+	const struct node *avoid[] = {a, b, d};
+
+	in.avoid = avoid;
+	for (unsigned balance = 0; balance < 2; balance++) {
+		provider->spec.balance_by_metrics = balance;
+		in.avoid_count = 1;
+		goes_to(b, balance ? "least_loaded" : "round_robin");
+		in.avoid_count = 2;
+		refused("no_metrics");
+		ck_assert_uint_eq(c.counts.not_accepting, 2);
+		ck_assert_uint_eq(c.counts.candidates, 0);
+		ck_assert_uint_eq(c.counts.tag_mismatch, 1);
+	}
+	ask("gpu");
+	goes_to(d, "least_loaded");
+	in.avoid_count = 3;
+	refused("no_metrics"); /* the fallback's nodes are to be avoided, too */
+}
+END_TEST
+
+START_TEST(a_session_on_a_node_to_avoid_is_suspended)
+{
+	struct node *a = node(1, NULL, 0), *b = node(2, NULL, 100);
+	const struct node *avoid[] = {a}, *to_probe[1];
+	struct session *s = session(a, "s", true, 1);
+
+	in.avoid = avoid;
+	in.avoid_count = 1;
+	goes_to(b, "least_loaded");
+	ck_assert_ptr_eq(c.suspended, s);
+	silence(a);
+	ck_assert_uint_eq(choose_needs_probe(&in, to_probe, 1), 0);
+	in.avoid_count = 0;
+	ck_assert_uint_eq(choose_needs_probe(&in, to_probe, 1), 1);
+}
+END_TEST
+
+START_TEST(a_routed_client_goes_to_an_open_node_of_the_pool)
+{
+	struct node *a = node(1, NULL, 0), *b = node(2, "gpu", 9000);
+	const struct node *avoid[] = {b};
+
+	in.routed = b;
+	goes_to(b, "token");
+	node_set_index(b, true, LOAD_INDEX_MAX);
+	goes_to(b, "token");
+	force("-gpu");
+	goes_to(a, "least_loaded");
+	force("");
+	in.avoid = avoid;
+	in.avoid_count = 1;
+	goes_to(a, "least_loaded");
+	in.avoid_count = 0;
+	pool->spec.mode = ADMIN_DRAIN;
+	refused("pool_maintenance");
+	pool->spec.mode = ADMIN_ENABLED;
+	session(a, "s", true, 1);
+	goes_to(a, "session");
+	in.sessions = NULL;
+	silence(b);
+	goes_to(a, "least_loaded");
+}
+END_TEST
+
 static Suite *make_suite(void)
 {
 	Suite *s = suite_create("choose");
@@ -519,6 +611,10 @@ static Suite *make_suite(void)
 	tcase_add_test(t, round_robin_takes_nodes_never_heard_but_none_that_fell_silent);
 	tcase_add_test(t, round_robin_leaves_out_overdue_nodes);
 	tcase_add_test(t, turns_survive_the_end_of_the_numbers);
+	tcase_add_test(t, a_suspect_comes_last_until_it_is_trusted);
+	tcase_add_test(t, nodes_to_avoid_are_no_candidates);
+	tcase_add_test(t, a_session_on_a_node_to_avoid_is_suspended);
+	tcase_add_test(t, a_routed_client_goes_to_an_open_node_of_the_pool);
 	suite_add_tcase(s, t);
 	return s;
 }
