@@ -50,9 +50,39 @@ static void refuse(struct request *r, const struct connect_result *result)
 	request_send(r, status, CONTENT_PROBLEM);
 }
 
+/* What the file leads to instead of the node, and by which token. 0, or the request was answered. */
+static int add_route(struct request *r, const struct connect_result *result, struct rdp_file *file,
+	char token[ROUTE_TOKEN_SIZE])
+{
+	const struct config *config = service_config(r->api->service);
+	struct err e;
+	int rc = 0;
+
+	if (config->rdp_route == RDP_TO_NODE)
+		return 0;
+	if (config->rdp_route == RDP_BY_TOKEN)
+		rc = service_route_mint(
+			r->api->service, &r->caller, result->pool, result->user, token, &e);
+	else if (route_address_format(result->answer.address, result->answer.port, token) < 0)
+		rc = err_set(&e, -EINVAL, "node \"%s\" has no IPv4 address for an msts token",
+			result->answer.node);
+	if (rc < 0) {
+		request_fail(r, rc == -EMSGSIZE ? 400 : 500, "rdp_file_impossible",
+			"no .rdp file can be made: %s", e.text);
+		return rc;
+	}
+	file->address = config->rdp_address;
+	file->fqdn = NULL;
+	file->port = config->rdp_port;
+	file->route = token;
+	file->use_redirection_server_name = true;
+	return 0;
+}
+
 static void answer_rdp(struct request *r, const struct connect_result *result)
 {
-	const struct rdp_file file = {
+	char token[ROUTE_TOKEN_SIZE];
+	struct rdp_file file = {
 		.address = result->answer.address,
 		.fqdn = result->answer.fqdn,
 		.port = result->answer.port,
@@ -64,6 +94,8 @@ static void answer_rdp(struct request *r, const struct connect_result *result)
 	char name[LIMIT_NAME_SIZE + 40];
 	struct err e;
 
+	if (add_route(r, result, &file, token) < 0)
+		return;
 	if (rdp_file_format(&file, request_out(r), &e) < 0) {
 		request_fail(r, 500, "rdp_file_impossible", "no .rdp file can be made: %s", e.text);
 		return;

@@ -88,7 +88,9 @@ void talk_redirect(struct client *c, const struct door_answer *a)
 	struct buf out = BUF_INIT(65536);
 
 	c->stage = STAGE_LEAVING;
-	if (a->port != c->listener->port) {
+	if (a->ticket[0]) {
+		to = (struct redirection){.token = a->ticket};
+	} else if (a->port != c->listener->port) {
 		snprintf(reason, sizeof(reason),
 			"node %.64s listens on port %u, and a redirection leads to port %u only",
 			a->node, a->port, c->listener->port);
@@ -134,6 +136,7 @@ static void client_known(struct client *c, const struct client_info *info)
 		client_turn_away(c, ERRINFO_DENIED);
 		return;
 	}
+	q->wants_ticket = config->redirect_to == REDIRECT_TO_RELAY;
 	client_ask(c);
 }
 

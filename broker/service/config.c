@@ -122,6 +122,56 @@ int config_check_address(cfg_t *cfg, cfg_opt_t *opt)
 	return -1;
 }
 
+static const char *const routes[] = {
+	[RDP_TO_NODE] = "none", [RDP_BY_TOKEN] = "token", [RDP_BY_MSTS] = "msts"};
+
+static int parse_route(const char *text, enum config_rdp_route *ret)
+{
+	for (unsigned i = 0; i < sizeof(routes) / sizeof(routes[0]); i++) {
+		if (strcmp(routes[i], text) == 0) {
+			*ret = (enum config_rdp_route)i;
+			return 0;
+		}
+	}
+	return -EINVAL;
+}
+
+static int check_route(cfg_t *cfg, cfg_opt_t *opt)
+{
+	enum config_rdp_route route;
+
+	if (parse_route(cfg_opt_getstr(opt), &route) == 0)
+		return 0;
+	cfg_error(cfg, "%s: \"%s\" is none of none, token, msts", cfg_opt_name(opt),
+		cfg_opt_getstr(opt));
+	return -1;
+}
+
+/* A host name or an IP address, as clients are told it. */
+static int check_host(cfg_t *cfg, cfg_opt_t *opt)
+{
+	const char *host = cfg_opt_getstr(opt);
+	unsigned char binary[sizeof(struct in6_addr)];
+
+	if (inet_pton(AF_INET6, host, binary) == 1 ||
+		(strlen(host) < 254 && strspn(host, HOST_CHARACTERS) == strlen(host) &&
+			!strpbrk(host, ":[]")))
+		return 0;
+	cfg_error(cfg, "%s: \"%.80s\" is neither a host name nor an IP address",
+		cfg_opt_name(opt), host);
+	return -1;
+}
+
+static int check_some_port(cfg_t *cfg, cfg_opt_t *opt)
+{
+	return conf_check_range(cfg, opt, 1, 65535);
+}
+
+static int check_lifetime(cfg_t *cfg, cfg_opt_t *opt)
+{
+	return conf_check_range(cfg, opt, 60, 366 * 86400);
+}
+
 static int check_socket_path(cfg_t *cfg, cfg_opt_t *opt)
 {
 	const char *path = cfg_opt_getstr(opt);
@@ -166,6 +216,15 @@ static cfg_opt_t user_names_opts[] = {
 	CFG_SEC("alias", alias_opts, CFGF_MULTI | CFGF_TITLE),
 	CFG_END(),
 };
+static cfg_opt_t rdp_file_opts[] = {
+	CFG_STR("route", "none", CFGF_NONE),
+	CFG_STR("address", "", CFGF_NONE),
+	CFG_INT("port", 3389, CFGF_NONE),
+	CFG_INT("lifetime", 3600, CFGF_NONE),
+	CFG_STR("certificate", "", CFGF_NONE),
+	CFG_STR("key", "", CFGF_NONE),
+	CFG_END(),
+};
 static cfg_opt_t limits_opts[] = {
 	CFG_INT("connections", 4096, CFGF_NONE),
 	CFG_INT("connections_per_address", 512, CFGF_NONE),
@@ -194,6 +253,7 @@ static cfg_opt_t opts[] = {
 	CFG_INT("stale_after", 45, CFGF_NONE),
 	CFG_INT("push_interval", 15, CFGF_NONE),
 	CFG_SEC("user_names", user_names_opts, CFGF_NONE),
+	CFG_SEC("rdp_file", rdp_file_opts, CFGF_NONE),
 	CFG_SEC("limits", limits_opts, CFGF_NONE),
 	CFG_BOOL("open_metrics", cfg_false, CFGF_NONE),
 	CFG_END(),
@@ -221,6 +281,10 @@ static void set_checks(void)
 	config_validate(listen_opts, "port", config_check_port);
 	config_validate(socket_opts, "path", check_socket_path);
 	config_validate(journal_opts, "level", check_event_level);
+	config_validate(rdp_file_opts, "route", check_route);
+	config_validate(rdp_file_opts, "address", check_host);
+	config_validate(rdp_file_opts, "port", check_some_port);
+	config_validate(rdp_file_opts, "lifetime", check_lifetime);
 	config_validate(limits_opts, "connections", check_count);
 	config_validate(limits_opts, "connections_per_address", check_count);
 	config_validate(limits_opts, "request_deadline", check_seconds);
@@ -363,6 +427,28 @@ static void take_limits(cfg_t *sec, struct config *c)
 	c->door_drain_ms = cfg_getint(sec, "door_drain") * 1000;
 }
 
+static int take_rdp_file(cfg_t *sec, struct config *c, const char *file, struct err *e)
+{
+	bool failed = false;
+
+	(void)parse_route(cfg_getstr(sec, "route"), &c->rdp_route);
+	c->rdp_address = config_take(cfg_getstr(sec, "address"), &failed);
+	c->rdp_port = (uint16_t)cfg_getint(sec, "port");
+	c->rdp_lifetime_s = cfg_getint(sec, "lifetime");
+	c->rdp_certificate = config_take(cfg_getstr(sec, "certificate"), &failed);
+	c->rdp_key = config_take(cfg_getstr(sec, "key"), &failed);
+	if (failed)
+		return err_errno(e, -ENOMEM, "could not read \"%s\"", file);
+	if ((c->rdp_route == RDP_TO_NODE) != !c->rdp_address[0])
+		return err_set(e, -EINVAL,
+			"%s:%d: rdp_file: address must be set if route is token or msts, and only then",
+			file_of(sec, file), sec->line);
+	if (!c->rdp_certificate[0] != !c->rdp_key[0])
+		return err_set(e, -EINVAL, "%s:%d: rdp_file: certificate and key belong together",
+			file_of(sec, file), sec->line);
+	return 0;
+}
+
 /* This host's name, as far as it may be a dispatcher's. */
 static int default_name(struct config *c, const char *file, struct err *e)
 {
@@ -410,6 +496,9 @@ static int convert(cfg_t *cfg, struct config *c, const char *file, struct err *e
 	if (r < 0)
 		return r;
 	r = take_doors(cfg, c, file, e);
+	if (r < 0)
+		return r;
+	r = take_rdp_file(cfg_getsec(cfg, "rdp_file"), c, file, e);
 	if (r < 0)
 		return r;
 	if (c->listener_count == 0 && !c->socket_path[0])
@@ -475,6 +564,9 @@ void config_free(struct config *c)
 	free(c->migration_database);
 	free(c->journal_file);
 	free(c->syslog_socket);
+	free(c->rdp_address);
+	free(c->rdp_certificate);
+	free(c->rdp_key);
 	user_names_free(c->user_names);
 	free(c);
 }

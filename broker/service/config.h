@@ -23,6 +23,13 @@ struct config_listener {
 	char *certificate, *key; /* PEM files */
 };
 
+/* How an .rdp file tells where its user belongs. */
+enum config_rdp_route {
+	RDP_TO_NODE,  /* it names the node itself */
+	RDP_BY_TOKEN, /* it names a door, and carries a route token */
+	RDP_BY_MSTS,  /* it names a door or another balancer, and carries the node's address as a cookie */
+};
+
 struct config {
 	char *name;	 /* of this dispatcher; default: the host's name */
 	char *advertise; /* URL that agents are told; default https://HOSTNAME:PORT of the first
@@ -64,6 +71,13 @@ struct config {
 	unsigned door_relayed;		       /* relayed clients in total; 10000 */
 	unsigned door_relayed_per_address;     /* 1000 */
 	int64_t door_drain_ms;		       /* stop → relayed clients are cut off; 30 s, 0 = at once */
+
+	/* .rdp files */
+	enum config_rdp_route rdp_route;
+	char *rdp_address; /* what they lead to instead of the node: host name or IP address; "" with RDP_TO_NODE */
+	uint16_t rdp_port;
+	int64_t rdp_lifetime_s;	     /* of route tokens; 1 h */
+	char *rdp_certificate, *rdp_key; /* that they are signed with; "" not at all */
 
 	bool open_metrics; /* /metrics without a token; default false */
 };

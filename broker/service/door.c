@@ -18,8 +18,10 @@ static const unsigned bounds_ms[SERVICE_DOOR_BUCKETS] = {
 	5, 10, 25, 50, 100, 250, 500, 1000, 2500, 5000, 10000};
 
 struct question {
+	struct service *service;
 	door_answered *done;
 	void *ctx;
+	bool wants_ticket;
 };
 
 static void copy_answer(const struct connect_result *r, struct door_answer *ret)
@@ -41,12 +43,27 @@ static void copy_answer(const struct connect_result *r, struct door_answer *ret)
 	text_copy(ret->fqdn, sizeof(ret->fqdn), a->fqdn ? a->fqdn : "");
 }
 
+/* The client comes back with it, so the door need not ask again who it is. */
+static void add_ticket(
+	const struct service *s, const struct connect_result *r, struct door_answer *answer)
+{
+	const struct caller caller = {.role = ROLE_CLIENT};
+	struct err e;
+
+	if (service_route_mint(s, &caller, r->pool, r->user, answer->ticket, &e) == 0)
+		return;
+	answer->verdict = DOOR_UNAVAILABLE;
+	text_copy(answer->detail, sizeof(answer->detail), e.text);
+}
+
 static void answered(void *ctx, const struct connect_result *r)
 {
 	struct question *q = ctx;
 	struct door_answer answer = {0};
 
 	copy_answer(r, &answer);
+	if (answer.verdict == DOOR_PLACED && q->wants_ticket)
+		add_ticket(q->service, r, &answer);
 	q->done(q->ctx, &answer);
 	free(q);
 }
@@ -62,6 +79,29 @@ static void avoid_nodes(const struct service *s, const struct door_question *q, 
 	}
 }
 
+/* Whom and where to the route token in Q names. */
+static int use_ticket(struct service *s, const struct door_question *q, const struct caller *caller,
+	struct connection_request *ret, struct err *e)
+{
+	const struct pool *pool;
+	int r = service_route_open(s, q->name, &pool, ret->user, e);
+
+	if (r < 0) {
+		service_denied(s, caller, "door", e->text);
+		return r;
+	}
+	text_copy(ret->pool, sizeof(ret->pool), pool->spec.name);
+	return 0;
+}
+
+static void refuse(enum door_verdict verdict, const char *detail, door_answered *done, void *ctx)
+{
+	struct door_answer a = {.verdict = verdict};
+
+	text_copy(a.detail, sizeof(a.detail), detail);
+	done(ctx, &a);
+}
+
 void service_door_ask(
 	struct service *s, const struct door_question *q, door_answered *done, void *ctx)
 {
@@ -69,22 +109,26 @@ void service_door_ask(
 	struct connection_request request = {0};
 	struct wish w = {.request = &request, .endpoint_port = q->endpoint_port};
 	struct question *call = calloc(1, sizeof(*call));
-	struct door_answer failure = {.verdict = DOOR_UNAVAILABLE};
+	struct err e = {""};
 
 	if (!call) {
-		text_copy(
-			failure.detail, sizeof(failure.detail), "the dispatcher is out of memory");
-		done(ctx, &failure);
+		refuse(DOOR_UNAVAILABLE, "the dispatcher is out of memory", done, ctx);
 		return;
 	}
-	*call = (struct question){done, ctx};
+	*call = (struct question){s, done, ctx, q->wants_ticket};
 	w.who = q->who == DOOR_NOBODY ? WISH_NOBODY : q->who == DOOR_HINT ? WISH_HINT : WISH_USER;
 	text_copy(w.endpoint, sizeof(w.endpoint), q->endpoint);
 	avoid_nodes(s, q, &w);
 	text_copy(caller.address, sizeof(caller.address), q->client);
 	text_copy(request.client, sizeof(request.client), q->client);
 	text_copy(request.pool, sizeof(request.pool), q->pool);
-	text_copy(request.user, sizeof(request.user), q->name[0] ? q->name : "unknown");
+	if (q->who != DOOR_TICKET) {
+		text_copy(request.user, sizeof(request.user), q->name[0] ? q->name : "unknown");
+	} else if (!s->loaded || use_ticket(s, q, &caller, &request, &e) < 0) {
+		free(call);
+		refuse(s->loaded ? DOOR_REFUSED : DOOR_UNAVAILABLE, e.text, done, ctx);
+		return;
+	}
 	connect_wish(s, &caller, &w, answered, call);
 }
 

@@ -258,7 +258,7 @@ static void remove_absent(struct service *s, struct loading *l)
 	REMOVE_ABSENT(provider, l->providers);
 }
 
-static void load_end(void *ctx, const char *cluster_id)
+static void load_end(void *ctx, const char *cluster_id, const uint8_t *route_key)
 {
 	struct service *s = ctx;
 	struct loading *l = s->loading;
@@ -275,6 +275,7 @@ static void load_end(void *ctx, const char *cluster_id)
 	for (struct provider *p = fleet_next_provider(s->fleet, NULL); p;
 		p = fleet_next_provider(s->fleet, p))
 		admin_reindex_provider(s, p);
+	memcpy(s->route_key, route_key, sizeof(s->route_key));
 	service_loaded(s, cluster_id);
 }
 

@@ -123,6 +123,7 @@ void service_free(struct service *s)
 	heartbeat_deinit_service(s);
 	loading_free(s->loading);
 	fleet_free(s->fleet);
+	secret_wipe(s->route_key, sizeof(s->route_key));
 	free(s);
 }
 

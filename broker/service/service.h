@@ -24,6 +24,7 @@
 #include "wire/connection.h"
 #include "wire/door_message.h"
 #include "wire/heartbeat.h"
+#include "wire/route_token.h"
 
 struct service;
 
@@ -100,6 +101,16 @@ struct connect_result {
 typedef void service_connect_done(void *ctx, const struct connect_result *r);
 void service_connect(struct service *s, const struct caller *caller,
 	const struct connection_request *request, service_connect_done *done, void *ctx);
+
+/* ---- route tokens ---- */
+
+/* A token that leads USER, as it came in, through any door into POOL; it lives as long as is configured, but not
+ * longer than CALLER's own. 0; -EMSGSIZE: the name is too long; -EIO. */
+int service_route_mint(const struct service *s, const struct caller *caller, const struct pool *pool,
+	const char *user, char ret[ROUTE_TOKEN_SIZE], struct err *e);
+/* -EINVAL, -ETIME as route_token_open; -ENOENT: its pool is gone. */
+int service_route_open(const struct service *s, const char *text, const struct pool **ret_pool,
+	char ret_user[LIMIT_USER_SIZE], struct err *e);
 
 /* ---- the RDP door ----
  * Asks for a node. DONE is called once, perhaps before this returns. */

@@ -7,6 +7,7 @@
 #include "journal/journal.h"
 #include "service/probe.h"
 #include "service/service.h"
+#include "wire/route_token.h"
 
 #define DENIED_LIMITS 64
 
@@ -50,6 +51,7 @@ struct service {
 	struct log_limit denied_limits[DENIED_LIMITS];
 	uint64_t denied_seed;
 	struct log_limit refused_limit, duplicate_limit, row_limit, door_limit;
+	uint8_t route_key[ROUTE_KEY_SIZE];
 	struct service_info counters; /* only the counting members are kept here */
 };
 

@@ -159,7 +159,7 @@ static void loaded(void *ctx, int result, const struct fault *fault)
 	s->attempts = 0;
 	s->told_reason.text[0] = '\0';
 	store_kick(s);
-	s->handler->load_end(s->ctx, load_cluster_id(s->load));
+	s->handler->load_end(s->ctx, load_cluster_id(s->load), load_route_key(s->load));
 }
 
 static const struct pipeline_handler pipeline_handler = {writer_ready, connection_lost};

@@ -10,7 +10,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/secret.h"
 #include "base/text.h"
+#include "wire/route_token.h"
 
 struct load {
 	struct read read;
@@ -21,6 +23,7 @@ struct load {
 	load_done *done;
 	void *ctx;
 	char cluster_id[LIMIT_BOOT_ID_SIZE];
+	uint8_t route_key[ROUTE_KEY_SIZE];
 };
 
 static bool load_row(struct read *r, const PGresult *result, int i);
@@ -44,12 +47,19 @@ struct load *load_new(const struct store_handler *handler, void *handler_ctx,
 
 void load_free(struct load *l)
 {
+	if (l)
+		secret_wipe(l->route_key, sizeof(l->route_key));
 	free(l);
 }
 
 const char *load_cluster_id(const struct load *l)
 {
 	return l->cluster_id;
+}
+
+const uint8_t *load_route_key(const struct load *l)
+{
+	return l->route_key;
 }
 
 bool load_start(struct load *l, struct reader *reader)
@@ -317,6 +327,15 @@ static bool load_session(struct load *l, struct cursor *c)
 	return true;
 }
 
+static void next_route_key(struct cursor *c, uint8_t ret[ROUTE_KEY_SIZE])
+{
+	char secret[128];
+
+	next_copy(c, secret, sizeof(secret));
+	secret_hash(secret, strlen(secret), ret);
+	secret_wipe(secret, sizeof(secret));
+}
+
 static bool load_row(struct read *r, const PGresult *result, int i)
 {
 	struct load *l = (struct load *)r;
@@ -325,6 +344,7 @@ static bool load_row(struct read *r, const PGresult *result, int i)
 	switch (r->statement) {
 	case SQL_LOAD_CLUSTER:
 		next_copy(&c, l->cluster_id, sizeof(l->cluster_id));
+		next_route_key(&c, l->route_key);
 		return !c.bad;
 	case SQL_LOAD_PROVIDERS:
 		return load_provider(l, &c);

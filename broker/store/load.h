@@ -19,3 +19,5 @@ void load_free(struct load *l);
 bool load_start(struct load *l, struct reader *reader);
 /* The identity of the cluster, "" before the first load. */
 const char *load_cluster_id(const struct load *l);
+/* The key of route tokens, ROUTE_KEY_SIZE bytes. */
+const uint8_t *load_route_key(const struct load *l);

@@ -235,7 +235,7 @@ static const struct text texts[SQL_END] = {
 	/* for this transaction: a load may take its time, a look into the journal may not */
 	[SQL_LOAD_PATIENCE] = {"load_patience",
 		"SELECT set_config('statement_timeout', '60000', true)"},
-	[SQL_LOAD_CLUSTER] = {"load_cluster", "SELECT cluster_id::text FROM cluster"},
+	[SQL_LOAD_CLUSTER] = {"load_cluster", "SELECT cluster_id::text, route_secret FROM cluster"},
 	[SQL_LOAD_PROVIDERS] = {"load_providers",
 		"SELECT id, name, share_sessions, balance_by_metrics, prefer_sharing, "
 		"on_mass_silence,"

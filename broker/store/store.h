@@ -45,8 +45,9 @@ struct store_handler {
 	void (*load_token)(void *ctx, const struct token_spec *spec);
 	void (*load_session)(void *ctx, uint32_t node_id, const char *id, const char *user_key,
 		const char *display, const char *client, bool active, int64_t since_ms, int64_t first_seen_ms);
-	/* CLUSTER_ID: the database's own identity of the cluster (UUID text). */
-	void (*load_end)(void *ctx, const char *cluster_id);
+	/* CLUSTER_ID: the database's own identity of the cluster (UUID text); ROUTE_KEY: what route tokens are sealed
+	 * with, ROUTE_KEY_SIZE bytes. */
+	void (*load_end)(void *ctx, const char *cluster_id, const uint8_t *route_key);
 	/* No database: the connection was lost, or (before the first load too) could not be made. Told again
 	 * while it stays so only when the reason changes. */
 	void (*lost)(void *ctx, const char *reason);

@@ -9,6 +9,7 @@
 #include <stdint.h>
 
 #include "wire/limits.h"
+#include "wire/route_token.h"
 
 enum door_who {
 	DOOR_NOBODY, /* the client told no name: placed by load */
@@ -25,6 +26,7 @@ struct door_question {
 	char name[LIMIT_USER_SIZE];
 	char endpoint[LIMIT_ADDRESS_SIZE]; /* that the client's routing token names; "" none */
 	uint16_t endpoint_port;
+	bool wants_ticket; /* the client is to come back with a route token */
 	char client[LIMIT_ADDRESS_SIZE];
 	char avoid[DOOR_AVOID_MAX][LIMIT_NAME_SIZE]; /* nodes that refused this connection */
 	unsigned avoid_count;
@@ -41,6 +43,7 @@ struct door_answer {
 	char detail[480]; /* why not */
 	char node[LIMIT_NAME_SIZE], address[LIMIT_ADDRESS_SIZE], fqdn[LIMIT_ADDRESS_SIZE];
 	uint16_t port;
+	char ticket[ROUTE_TOKEN_SIZE]; /* if one was wanted */
 	char pool[LIMIT_NAME_SIZE], user[LIMIT_USER_SIZE]; /* for reports; the ticket's where there was one */
 };
 /* A is borrowed for the length of the call. */

@@ -33,7 +33,8 @@ static int check_value(const char *key, const char *s, size_t len, struct err *e
 static int check_extra(const char *extra, struct err *e)
 {
 	static const char *const own[] = {"full address", "alternate full address", "server port",
-		"username", "loadbalanceinfo", "use redirection server name"};
+		"username", "loadbalanceinfo", "use redirection server name",
+		"signscope", "signature"};
 
 	while (*extra) {
 		size_t len = strcspn(extra, "\n"), key = strcspn(extra, ":");
@@ -127,6 +128,8 @@ static void write_file(const struct rdp_file *f, const char *extra, struct buf *
 	add_number(out, "server port", f->port);
 	if (f->user && *f->user)
 		add_string(out, "username", f->user);
+	if (f->route && *f->route)
+		add_string(out, "loadbalanceinfo", f->route);
 	if (!extra_has(extra, "prompt for credentials"))
 		add_number(out, "prompt for credentials", f->prompt_for_credentials);
 	if (!extra_has(extra, "authentication level"))
@@ -144,6 +147,8 @@ int rdp_file_format(const struct rdp_file *f, struct buf *out, struct err *e)
 		r = check_value("the host name", f->fqdn, strlen(f->fqdn), e);
 	if (r == 0 && f->user)
 		r = check_value("the user name", f->user, strlen(f->user), e);
+	if (r == 0 && f->route)
+		r = check_value("the routing token", f->route, strlen(f->route), e);
 	if (r == 0)
 		r = check_extra(extra, e);
 	if (r == 0)

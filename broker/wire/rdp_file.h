@@ -21,6 +21,7 @@ struct rdp_file {
 	unsigned authentication_level; /* 0 connect anyway, 1 refuse, 2 ask when the server is not
 					  who it says */
 	bool use_redirection_server_name;
+	const char *route; /* routing token for a balancer (loadbalanceinfo); "" or NULL = left out */
 	const char *extra; /* further lines "key:type:value" separated by \n; they win over those
 			      above */
 };

@@ -66,7 +66,7 @@ static void load_session(void *ctx, uint32_t node_id, const char *id, const char
 	w->sessions++;
 }
 
-static void load_end(void *ctx, const char *cluster_id)
+static void load_end(void *ctx, const char *cluster_id, const uint8_t *route_key)
 {
 	struct world *w = ctx;
 

@@ -1,0 +1,210 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: ISC
+""".rdp files and where they lead: the node itself, a door by token, a balancer by address."""
+
+import re
+import socket
+import struct
+import sys
+import time
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "lib"))
+# pylint: disable=wrong-import-position
+from harness import Authority, Suite, cli, deadline, free_port, wait_until
+from harness.broker import Broker
+from harness.rdp import DENIED, POOL_NOT_FREE, TLS, RdpClient, first_packet
+
+suite = Suite("rdp_file")
+
+
+def world(t, door=(), **settings):
+    certificate, key = Authority(t).issue()
+    port = free_port()
+    section = {"address": "127.0.0.1", "port": port, "pool": "office",
+               "certificate": certificate, "key": key, **dict(door)}
+    settings.setdefault("stale_after", 120)
+    broker = Broker(t, door=section, **settings)
+    broker.rdp = port
+    for name, forced in (("farm", ""), ("lab", "")):
+        broker.create("providers", name=name)
+        broker.create("pools", name="office" if name == "farm" else name, provider=name,
+                      forced_tags=forced)
+    return broker
+
+
+def fetch(broker, user="alice", pool="office", token=None, expect=200):
+    """An .rdp file as a dict of its lines, in their order."""
+    ask = broker.http(token=token) if token else broker.admin
+    answer = ask.post("/api/v1/connections", {"pool": pool, "user": user},
+                      headers={"Accept": "application/x-rdp"})
+    assert answer.status == expect, answer
+    if expect != 200:
+        return answer.json
+    assert answer.body[:2] == b"\xff\xfe", answer.body
+    lines = answer.body[2:].decode("utf-16-le").split("\r\n")
+    assert lines.pop() == "", lines
+    return {line[:line.index(":", line.index(":") + 1)]: line.split(":", 2)[2] for line in lines}
+
+
+def listening(broker, name, address, port=None, cpu=5, users=(), **more):
+    """A node that is a listening socket here: (socket, node)."""
+    listener = socket.create_server((address, port or 0))
+    listener.settimeout(deadline(20))
+    node = broker.node(name, address=address, port=listener.getsockname()[1], **more)
+    for number, user in enumerate(users, 1):
+        node.session(user, number=number)
+    node.up(cpu=cpu)
+    return listener, node
+
+
+def arrives(broker, line, listener):
+    """A relayed client with LINE reaches LISTENER."""
+    with RdpClient(broker.rdp) as client:
+        client.socket.sendall(first_packet(line, TLS))
+        with listener.accept()[0] as connection:
+            connection.settimeout(deadline(20))
+            assert connection.recv(4096) == first_packet(line, TLS)
+            connection.sendall(b"x")
+            assert client.socket.recv(1) == b"x"
+
+
+@suite.test
+def a_file_names_the_node_if_nothing_else_is_set(t):
+    broker = world(t)
+    listening(broker, "n1", "127.0.0.2")
+    lines = fetch(broker)
+    assert lines["full address:s"] == "127.0.0.2" and "loadbalanceinfo:s" not in lines, lines
+    assert lines["use redirection server name:i"] == "0" and lines["username:s"] == "alice", lines
+
+
+@suite.test
+def a_token_leads_through_the_relay(t):
+    broker = world(t, door={"mode": "relay"},
+                   rdp_file={"route": "token", "address": "rdp.example.com", "port": 3390})
+    home, _ = listening(broker, "home", "127.0.0.2", cpu=80, users=("CORP\\alice",))
+    away, _ = listening(broker, "away", "127.0.0.3", cpu=5)
+    lab, _ = listening(broker, "lab", "127.0.0.4", provider="lab")
+    lines = fetch(broker, "CORP\\alice")
+    assert lines["full address:s"] == "rdp.example.com", lines
+    assert lines["server port:i"] == "3390" and lines["use redirection server name:i"] == "1", lines
+    assert re.fullmatch(r"tb1\.[A-Za-z0-9_-]{60,236}", lines["loadbalanceinfo:s"]), lines
+    token = lines["loadbalanceinfo:s"].encode() + b"\r\n"
+    arrives(broker, token, home)
+    arrives(broker, token, home)  # as often as one likes
+    arrives(broker, fetch(broker, "bob")["loadbalanceinfo:s"].encode() + b"\r\n", away)
+    arrives(broker, fetch(broker, "bob", "lab")["loadbalanceinfo:s"].encode() + b"\r\n", lab)
+    users = [row["params"]["user"] for row in broker.events() if row["event"] == "door-relayed"]
+    assert users == ["CORP\\alice", "CORP\\alice", "bob", "bob"], users
+    assert fetch(broker, "x" * 137, expect=400)["code"] == "rdp_file_impossible"
+    broker.dispatcher.stop()
+    broker.start()  # it needs no list
+    for node in ("home", "away"):
+        assert broker.admin.get(f"/api/v1/nodes/{node}").json["state"] == "ok"
+    arrives(broker, token, home)
+    said = broker.dispatcher.log() + broker.journal_file.read_text()
+    assert token.decode().strip() not in said
+
+
+@suite.test
+def a_bad_token_is_refused_and_journalled(t):
+    broker = world(t, door={"mode": "relay"}, rdp_file={"route": "token", "address": "door"})
+    listening(broker, "n1", "127.0.0.2")
+    good = fetch(broker)["loadbalanceinfo:s"]
+
+    def refused(token, code=POOL_NOT_FREE):
+        with RdpClient(broker.rdp) as client:
+            assert client.negotiate(token.encode() + b"\r\n") == ("tls", TLS)
+            client.start_tls()
+            client.attach()
+            client.say_who("alice")
+            assert client.refusal() == code
+    refused(good[:-1] + ("A" if good[-1] != "A" else "Q"))
+    refused("tb1.nonsense")
+    broker.admin.delete("/api/v1/pools/lab")
+    assert DENIED != POOL_NOT_FREE
+    wait_until(lambda: {row["params"]["reason"] for row in broker.events()
+                        if row["event"] == "access-denied"} == {
+                            "the route token is not of this cluster, or was altered",
+                            "the route token is malformed"}, what="both in the journal")
+    pool = broker.create("pools", name="short", provider="farm")
+    assert pool
+    doomed = fetch(broker, pool="short")["loadbalanceinfo:s"]
+    broker.admin.delete("/api/v1/pools/short")
+    refused(doomed)
+    wait_until(lambda: any("pool of the route token is gone" in str(row["params"])
+                           for row in broker.events()))
+
+
+@suite.test
+def a_token_ends_with_that_of_who_asked(t):
+    broker = world(t, door={"mode": "relay"}, rdp_file={"route": "token", "address": "door"})
+    listener, _ = listening(broker, "n1", "127.0.0.2")
+    ends = time.time() + 4
+    made = broker.create("tokens", name="portal", role="client",
+                         expires_at=time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(ends)))
+    line = fetch(broker, token=made["token"])["loadbalanceinfo:s"].encode() + b"\r\n"
+    arrives(broker, line, listener)
+
+    def expired():
+        with RdpClient(broker.rdp) as client:
+            client.negotiate(line) if time.time() > ends else None
+        return any("expired" in row["params"]["reason"] for row in broker.events()
+                   if row["event"] == "access-denied")
+    wait_until(expired, 30, what="the token's end")
+
+
+@suite.test
+def a_redirection_may_lead_back_to_the_relay(t):
+    """Who cannot reach nodes, and says who he is: the token that he gets connects him through."""
+    broker = world(t, door={"redirect_to": "relay"})
+    home, _ = listening(broker, "home", "127.0.0.2", cpu=80, users=("CORP\\alice",))
+    listening(broker, "away", "127.0.0.3", cpu=5)
+    with RdpClient(broker.rdp) as client:
+        told = client.follow("alice", "CORP")
+    assert set(told) == {"token"} and told["token"].startswith(b"tb1."), told
+    arrives(broker, told["token"], home)
+    names = [row["event"] for row in broker.events() if row["event"].startswith("door-re")]
+    assert names == ["door-redirected", "door-relayed"], names
+
+
+@suite.test
+def an_address_token_is_for_balancers_that_know_it(t):
+    broker = world(t, rdp_file={"route": "msts", "address": "192.0.2.1"})
+    listener, _ = listening(broker, "n1", "127.0.0.2")
+    lines = fetch(broker)
+    number = struct.unpack("<I", socket.inet_aton("127.0.0.2"))[0]
+    port = socket.htons(listener.getsockname()[1])
+    assert lines["loadbalanceinfo:s"] == f"Cookie: msts={number}.{port}.0000", lines
+    assert lines["full address:s"] == "192.0.2.1" and lines["server port:i"] == "3389", lines
+    broker.node("six", provider="lab", address="::1").up()
+    assert fetch(broker, pool="lab", expect=500)["code"] == "rdp_file_impossible"
+
+
+@suite.test
+def the_command_line_writes_the_file(t):
+    broker = world(t, rdp_file={"route": "token", "address": "2001:db8::1"})
+    listening(broker, "n1", "127.0.0.2")
+    path = t.dir / "alice.rdp"
+    cli("--socket", broker.socket, "connect", "office", "alice", "--rdp", path)
+    text = path.read_bytes()[2:].decode("utf-16-le")
+    assert "full address:s:[2001:db8::1]\r\n" in text and "loadbalanceinfo:s:tb1." in text, text
+
+
+@suite.test
+def bad_settings_are_named(t):
+    broker = world(t)
+    for section, words in (({"route": "token"}, "address must be set"),
+                           ({"address": "door"}, "only then"),
+                           ({"route": "magic", "address": "door"}, "none of none, token, msts"),
+                           ({"route": "token", "address": "a b"}, "neither a host name"),
+                           ({"route": "token", "address": "door", "port": 0}, "port"),
+                           ({"route": "token", "address": "door", "lifetime": 5}, "lifetime"),
+                           ({"certificate": "/nowhere.pem"}, "belong together")):
+        broker.dispatcher.settings["rdp_file"] = section
+        broker.dispatcher.write_config()
+        done = broker.dispatcher.check_config()
+        assert done.returncode == 1 and words in done.stderr, (section, done)
+
+
+suite.main()
