@@ -86,6 +86,14 @@ static int check_certificates(const struct config *c, const char *file, struct e
 			return err_prefix(e, r, "%s: listen \"%s\"", file, l->address);
 		SSL_CTX_free(tls);
 	}
+	if (c->rdp_certificate[0]) {
+		SSL_CTX *tls = NULL;
+		int r = tls_server_new(c->rdp_certificate, c->rdp_key, &tls, e);
+
+		if (r < 0)
+			return err_prefix(e, r, "%s: rdp_file", file);
+		SSL_CTX_free(tls);
+	}
 	for (unsigned i = 0; i < c->door_count; i++) {
 		const struct config_door *door = &c->doors[i];
 		SSL_CTX *tls = NULL;

@@ -50,7 +50,8 @@ static void refuse(struct request *r, const struct connect_result *result)
 	request_send(r, status, CONTENT_PROBLEM);
 }
 
-/* What the file leads to instead of the node, and by which token. 0, or the request was answered. */
+/* What the file leads to instead of the node, and by which token. 0, or the request was answered.
+ */
 static int add_route(struct request *r, const struct connect_result *result, struct rdp_file *file,
 	char token[ROUTE_TOKEN_SIZE])
 {
@@ -89,6 +90,7 @@ static void answer_rdp(struct request *r, const struct connect_result *result)
 		.user = result->user,
 		.prompt_for_credentials = true,
 		.authentication_level = 2,
+		.signer = r->api->signer,
 		.extra = result->pool->spec.rdp_extra,
 	};
 	char name[LIMIT_NAME_SIZE + 40];

@@ -20,9 +20,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/bind.h"
 #include "api/connection.h"
 #include "api/events.h"
+#include "base/bind.h"
 #include "base/clock.h"
 #include "base/tls.h"
 
@@ -158,6 +158,18 @@ static uint32_t descriptor_limit(void)
 		       : (uint32_t)limit.rlim_cur / 2;
 }
 
+/* What .rdp files are signed with. */
+static int make_signer(const struct config *config, SSL_CTX **ret, struct err *e)
+{
+	int r;
+
+	*ret = NULL;
+	if (!config->rdp_certificate[0])
+		return 0;
+	r = tls_server_new(config->rdp_certificate, config->rdp_key, ret, e);
+	return r < 0 ? err_prefix(e, r, "rdp_file") : 0;
+}
+
 static int open_all(struct api *a, struct err *e)
 {
 	int r = 0;
@@ -189,7 +201,9 @@ int api_new(struct event_base *base, const struct config *config, struct service
 	a->descriptor_limit = descriptor_limit();
 	buf_init(&a->head, API_ANSWER_MAX + 4096);
 	buf_init(&a->body, API_ANSWER_MAX);
-	r = open_all(a, e);
+	r = make_signer(config, &a->signer, e);
+	if (r == 0)
+		r = open_all(a, e);
 	if (r < 0) {
 		api_free(a);
 		return r;
@@ -214,7 +228,8 @@ void api_stop(struct api *a)
 	if (a->socket_made)
 		unlink(a->socket_path);
 	a->socket_made = false;
-	event_polls_end(a->polls);
+	if (a->polls)
+		event_polls_end(a->polls);
 }
 
 void api_free(struct api *a)
@@ -236,6 +251,7 @@ void api_free(struct api *a)
 	loop_timer_free(a->resume);
 	if (a->spare_fd >= 0)
 		close(a->spare_fd);
+	SSL_CTX_free(a->signer);
 	buf_deinit(&a->head);
 	buf_deinit(&a->body);
 	free(a);
@@ -243,7 +259,7 @@ void api_free(struct api *a)
 
 int api_prepare(struct api *a, const struct config *config, struct err *e)
 {
-	int r = 0;
+	int r = make_signer(config, &a->next_signer, e);
 
 	for (unsigned i = 0; i < config->listener_count && i < a->listener_count && r == 0; i++)
 		if (config->listeners[i].tls && a->listeners[i].kind == LISTENER_TLS)
@@ -264,6 +280,9 @@ void api_take(struct api *a, const struct config *config)
 		l->tls = l->next_tls;
 		l->next_tls = NULL;
 	}
+	SSL_CTX_free(a->signer);
+	a->signer = a->next_signer;
+	a->next_signer = NULL;
 	a->config = config;
 }
 
@@ -273,6 +292,8 @@ void api_leave(struct api *a)
 		SSL_CTX_free(a->listeners[i].next_tls);
 		a->listeners[i].next_tls = NULL;
 	}
+	SSL_CTX_free(a->next_signer);
+	a->next_signer = NULL;
 }
 
 uint16_t api_port(const struct api *a, unsigned i)

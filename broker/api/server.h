@@ -63,6 +63,7 @@ struct api {
 	struct address_count *addresses;
 
 	/* out of descriptors */
+	SSL_CTX *signer, *next_signer; /* of .rdp files; NULL: they are not signed */
 	int spare_fd;
 	struct loop_timer *resume;
 	struct log_limit accept_log;

@@ -15,7 +15,8 @@
 
 bool route_has_ticket(const struct x224_request *r)
 {
-	return r->kind == X224_ROUTE && strncmp(r->text, ROUTE_TOKEN_PREFIX, strlen(ROUTE_TOKEN_PREFIX)) == 0;
+	return r->kind == X224_ROUTE &&
+	       strncmp(r->text, ROUTE_TOKEN_PREFIX, strlen(ROUTE_TOKEN_PREFIX)) == 0;
 }
 
 static void use_pool(struct door_question *q, const char *pool)

@@ -27,6 +27,7 @@ enum event_id {
 	EVENT_NODE_CHOSEN,       /* node-chosen: node, address, user, load_index (least loaded) */
 	EVENT_NODE_ROUND_ROBIN,  /* node-round-robin: node, address, user */
 	EVENT_NODE_NAMED,        /* node-named: node, address, user, actor */
+	EVENT_NODE_ROUTED,       /* node-routed: node, address, user */
 	EVENT_SESSION_RECONNECT, /* session-reconnect: node, address, user, session */
 	EVENT_SESSION_SUSPENDED, /* session-suspended: node, address, user, session */
 	EVENT_CONNECT_REFUSED,   /* connect-refused: user, reason, counts */

@@ -34,6 +34,10 @@ static const struct catalogue_entry entries[EVENT_ID_COUNT] = {
 	"User {user} will be sent to node {node} ({address}), as {actor} demanded",
 	"Пользователь {user} будет перенаправлен на узел {node} ({address}): "
 	"этот узел указал {actor}")},
+[EVENT_NODE_ROUTED] = {"node-routed", EVENT_DEBUG, {"node", "address", "user"}, TEXTS(
+	"User {user} will be sent to node {node} ({address}), as the client's routing token says",
+	"Пользователь {user} будет перенаправлен на узел {node} ({address}): "
+	"этот узел указан в токене клиента")},
 [EVENT_SESSION_RECONNECT] = {"session-reconnect", EVENT_DEBUG,
 	{"node", "address", "user", "session"}, TEXTS(
 	"User {user} returns to session {session} on node {node} ({address})",

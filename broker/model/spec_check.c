@@ -94,12 +94,13 @@ int provider_spec_check(const struct provider_spec *s, struct err *e)
 
 /*
  * Keys that a pool may add to its .rdp files: what the desktop looks like and which devices come
- * along. Left out on purpose: addresses, user names, passwords, gateways and programs to start, for
- * these decide where a client goes and what it runs.
+ * along, the program to start instead of one, and the gateway on the way. Left out on purpose: what
+ * the answer says itself (address, port, user name, token), passwords, and signatures.
  */
 static const char *const rdp_keys[] = {
 	"allow desktop composition",
 	"allow font smoothing",
+	"alternate shell",
 	"audiocapturemode",
 	"audiomode",
 	"audioqualitymode",
@@ -123,6 +124,10 @@ static const char *const rdp_keys[] = {
 	"drivestoredirect",
 	"dynamic resolution",
 	"enablecredsspsupport",
+	"gatewaycredentialssource",
+	"gatewayhostname",
+	"gatewayprofileusagemethod",
+	"gatewayusagemethod",
 	"encode redirected video capture",
 	"keyboardhook",
 	"maximizetocurrentdisplays",
@@ -130,6 +135,7 @@ static const char *const rdp_keys[] = {
 	"networkautodetect",
 	"pinconnectionbar",
 	"prompt for credentials",
+	"promptcredentialonce",
 	"redirectclipboard",
 	"redirectcomports",
 	"redirectlocation",
@@ -137,9 +143,17 @@ static const char *const rdp_keys[] = {
 	"redirectprinters",
 	"redirectsmartcards",
 	"redirectwebauthn",
+	"remoteapplicationcmdline",
+	"remoteapplicationexpandcmdline",
+	"remoteapplicationexpandworkingdir",
+	"remoteapplicationfile",
+	"remoteapplicationmode",
+	"remoteapplicationname",
+	"remoteapplicationprogram",
 	"screen mode id",
 	"selectedmonitors",
 	"session bpp",
+	"shell working directory",
 	"singlemoninwindowedmode",
 	"smart sizing",
 	"span monitors",

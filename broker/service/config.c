@@ -157,8 +157,8 @@ static int check_host(cfg_t *cfg, cfg_opt_t *opt)
 		(strlen(host) < 254 && strspn(host, HOST_CHARACTERS) == strlen(host) &&
 			!strpbrk(host, ":[]")))
 		return 0;
-	cfg_error(cfg, "%s: \"%.80s\" is neither a host name nor an IP address",
-		cfg_opt_name(opt), host);
+	cfg_error(cfg, "%s: \"%.80s\" is neither a host name nor an IP address", cfg_opt_name(opt),
+		host);
 	return -1;
 }
 
@@ -441,7 +441,8 @@ static int take_rdp_file(cfg_t *sec, struct config *c, const char *file, struct 
 		return err_errno(e, -ENOMEM, "could not read \"%s\"", file);
 	if ((c->rdp_route == RDP_TO_NODE) != !c->rdp_address[0])
 		return err_set(e, -EINVAL,
-			"%s:%d: rdp_file: address must be set if route is token or msts, and only then",
+			"%s:%d: rdp_file: address must be set if route is token or msts, and only "
+			"then",
 			file_of(sec, file), sec->line);
 	if (!c->rdp_certificate[0] != !c->rdp_key[0])
 		return err_set(e, -EINVAL, "%s:%d: rdp_file: certificate and key belong together",

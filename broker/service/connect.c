@@ -42,6 +42,7 @@ static void journal_choice(
 		[CHOICE_LEAST_LOADED] = EVENT_NODE_CHOSEN,
 		[CHOICE_ROUND_ROBIN] = EVENT_NODE_ROUND_ROBIN,
 		[CHOICE_ADMINISTRATOR] = EVENT_NODE_NAMED,
+		[CHOICE_TOKEN] = EVENT_NODE_ROUTED,
 	};
 	const struct choice *c = &d->choice;
 	char index[16];

@@ -6,8 +6,8 @@
 #include "base/text.h"
 #include "service/state.h"
 
-int service_route_mint(const struct service *s, const struct caller *caller, const struct pool *pool,
-	const char *user, char ret[ROUTE_TOKEN_SIZE], struct err *e)
+int service_route_mint(const struct service *s, const struct caller *caller,
+	const struct pool *pool, const char *user, char ret[ROUTE_TOKEN_SIZE], struct err *e)
 {
 	struct route_ticket t = {.pool_id = pool->spec.id};
 

@@ -12,6 +12,9 @@
 
 #include "base/text.h"
 #include "base/utf16.h"
+#include "wire/rdp_sign.h"
+
+#define FILE_MAX 65536 /* bytes of UTF-8, the signature included */
 
 static int check_value(const char *key, const char *s, size_t len, struct err *e)
 {
@@ -33,8 +36,8 @@ static int check_value(const char *key, const char *s, size_t len, struct err *e
 static int check_extra(const char *extra, struct err *e)
 {
 	static const char *const own[] = {"full address", "alternate full address", "server port",
-		"username", "loadbalanceinfo", "use redirection server name",
-		"signscope", "signature"};
+		"username", "loadbalanceinfo", "use redirection server name", "signscope",
+		"signature"};
 
 	while (*extra) {
 		size_t len = strcspn(extra, "\n"), key = strcspn(extra, ":");
@@ -67,75 +70,68 @@ static bool extra_has(const char *extra, const char *key)
 	return false;
 }
 
-static void add_text(struct buf *out, const char *s)
-{
-	utf16_add(out, s, strlen(s));
-}
-
-static void add_string(struct buf *out, const char *key, const char *value)
-{
-	add_text(out, key);
-	add_text(out, ":s:");
-	add_text(out, value);
-	add_text(out, "\r\n");
-}
-
-static void add_address(struct buf *out, const char *key, const char *address)
+static void add_address(struct buf *text, const char *key, const char *address)
 {
 	bool v6 = strchr(address, ':') != NULL;
 
-	add_text(out, key);
-	add_text(out, v6 ? ":s:[" : ":s:");
-	add_text(out, address);
-	add_text(out, v6 ? "]\r\n" : "\r\n");
+	buf_addf(text, v6 ? "%s:s:[%s]\r\n" : "%s:s:%s\r\n", key, address);
 }
 
-static void add_number(struct buf *out, const char *key, unsigned value)
+static void add_number(struct buf *text, const char *key, unsigned value)
 {
-	struct buf digits = BUF_INIT(16);
-
-	buf_addu(&digits, value);
-	add_text(out, key);
-	add_text(out, ":i:");
-	add_text(out, buf_str(&digits));
-	add_text(out, "\r\n");
-	if (buf_error(&digits))
-		out->error = buf_error(&digits);
-	buf_deinit(&digits);
+	buf_addf(text, "%s:i:%u\r\n", key, value);
 }
 
-static void add_extra(struct buf *out, const char *extra)
+static void add_extra(struct buf *text, const char *extra)
 {
 	while (*extra) {
 		size_t len = strcspn(extra, "\n");
 
 		if (len > 0) {
-			utf16_add(out, extra, len);
-			add_text(out, "\r\n");
+			buf_add(text, extra, len);
+			buf_adds(text, "\r\n");
 		}
 		extra += len + (extra[len] == '\n');
 	}
 }
 
-static void write_file(const struct rdp_file *f, const char *extra, struct buf *out)
+static void add_lines(const struct rdp_file *f, const char *extra, struct buf *text)
 {
 	bool has_fqdn = f->fqdn && *f->fqdn;
 
-	buf_add(out, "\xff\xfe", 2);
-	add_address(out, "full address", has_fqdn ? f->fqdn : f->address);
-	if (has_fqdn)
-		add_address(out, "alternate full address", f->address);
-	add_number(out, "server port", f->port);
+	add_address(text, "full address", has_fqdn ? f->fqdn : f->address);
+	/* Unsigned, it could be set to lead a signed file elsewhere. */
+	if (has_fqdn || f->signer)
+		add_address(text, "alternate full address", f->address);
+	add_number(text, "server port", f->port);
 	if (f->user && *f->user)
-		add_string(out, "username", f->user);
+		buf_addf(text, "username:s:%s\r\n", f->user);
 	if (f->route && *f->route)
-		add_string(out, "loadbalanceinfo", f->route);
+		buf_addf(text, "loadbalanceinfo:s:%s\r\n", f->route);
 	if (!extra_has(extra, "prompt for credentials"))
-		add_number(out, "prompt for credentials", f->prompt_for_credentials);
+		add_number(text, "prompt for credentials", f->prompt_for_credentials);
 	if (!extra_has(extra, "authentication level"))
-		add_number(out, "authentication level", f->authentication_level);
-	add_number(out, "use redirection server name", f->use_redirection_server_name);
-	add_extra(out, extra);
+		add_number(text, "authentication level", f->authentication_level);
+	add_number(text, "use redirection server name", f->use_redirection_server_name);
+	add_extra(text, extra);
+}
+
+static int write_file(const struct rdp_file *f, const char *extra, struct buf *out, struct err *e)
+{
+	struct buf text = BUF_INIT(FILE_MAX);
+	int r = 0;
+
+	add_lines(f, extra, &text);
+	if (f->signer && !buf_error(&text))
+		r = rdp_sign(f->signer, buf_str(&text), &text, e);
+	if (r == 0 && buf_error(&text)) {
+		out->error = buf_error(&text);
+	} else if (r == 0) {
+		buf_add(out, "\xff\xfe", 2);
+		utf16_add(out, text.data, text.len);
+	}
+	buf_deinit(&text);
+	return r;
 }
 
 int rdp_file_format(const struct rdp_file *f, struct buf *out, struct err *e)
@@ -152,6 +148,6 @@ int rdp_file_format(const struct rdp_file *f, struct buf *out, struct err *e)
 	if (r == 0)
 		r = check_extra(extra, e);
 	if (r == 0)
-		write_file(f, extra, out);
+		r = write_file(f, extra, out, e);
 	return r;
 }

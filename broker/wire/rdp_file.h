@@ -10,6 +10,7 @@
 
 #include "base/buf.h"
 #include "base/err.h"
+#include "base/tls.h"
 
 struct rdp_file {
 	const char *address; /* IP address or host name; IPv6 is put into brackets */
@@ -22,11 +23,12 @@ struct rdp_file {
 					  who it says */
 	bool use_redirection_server_name;
 	const char *route; /* routing token for a balancer (loadbalanceinfo); "" or NULL = left out */
+	SSL_CTX *signer; /* certificate, chain and key that sign the file; NULL = it is not signed */
 	const char *extra; /* further lines "key:type:value" separated by \n; they win over those
 			      above */
 };
 
 /* Appends the file to OUT (whose own errors show in buf_error). -EINVAL for a value that is not
  * UTF-8 or holds a line break or another control character: it could add a line. Nothing is
- * appended then. */
+ * appended then. -EIO, -ENOMEM: it could not be signed. */
 int rdp_file_format(const struct rdp_file *f, struct buf *out, struct err *e);

@@ -18,7 +18,8 @@
 #define SEALED_MAX (NONCE + BODY_MAX + TAG)
 #define VERSION 1
 
-_Static_assert((SEALED_MAX + 2) / 3 * 4 + sizeof(ROUTE_TOKEN_PREFIX) <= ROUTE_TOKEN_SIZE, "it fits");
+_Static_assert(
+	(SEALED_MAX + 2) / 3 * 4 + sizeof(ROUTE_TOKEN_PREFIX) <= ROUTE_TOKEN_SIZE, "it fits");
 
 /* ---- base64url without padding, by OpenSSL's base64 ---- */
 
@@ -32,8 +33,8 @@ static void encode(const uint8_t *data, size_t len, char *ret)
 		*ret = *ret == '+' ? '-' : *ret == '/' ? '_' : *ret;
 }
 
-/* The number of bytes, at most SEALED_MAX, or -EINVAL. One spelling for each token: what OpenSSL forgives is
- * compared. */
+/* The number of bytes, at most SEALED_MAX, or -EINVAL. One spelling for each token: what OpenSSL
+ * forgives is compared. */
 static int decode(const char *text, uint8_t ret[SEALED_MAX + 2])
 {
 	char padded[ROUTE_TOKEN_SIZE + 4], again[ROUTE_TOKEN_SIZE + 4];
@@ -59,7 +60,8 @@ static int decode(const char *text, uint8_t ret[SEALED_MAX + 2])
 
 /* ---- the seal ---- */
 
-static bool seal(EVP_CIPHER_CTX *c, const uint8_t *key, const uint8_t *body, size_t len, uint8_t *out)
+static bool seal(
+	EVP_CIPHER_CTX *c, const uint8_t *key, const uint8_t *body, size_t len, uint8_t *out)
 {
 	int n = 0, more = 0;
 
@@ -70,7 +72,8 @@ static bool seal(EVP_CIPHER_CTX *c, const uint8_t *key, const uint8_t *body, siz
 	       EVP_CIPHER_CTX_ctrl(c, EVP_CTRL_GCM_GET_TAG, TAG, out + NONCE + len) == 1;
 }
 
-static bool unseal(EVP_CIPHER_CTX *c, const uint8_t *key, uint8_t *sealed, size_t body_len, uint8_t *body)
+static bool unseal(
+	EVP_CIPHER_CTX *c, const uint8_t *key, uint8_t *sealed, size_t body_len, uint8_t *body)
 {
 	int n = 0, more = 0;
 
@@ -89,7 +92,8 @@ int route_token_seal(const uint8_t key[ROUTE_KEY_SIZE], const struct route_ticke
 	bool ok;
 
 	if (len > ROUTE_TOKEN_USER_MAX)
-		return err_set(e, -EMSGSIZE, "the user name is longer than the %d bytes that fit into a route token",
+		return err_set(e, -EMSGSIZE,
+			"the user name is longer than the %d bytes that fit into a route token",
 			ROUTE_TOKEN_USER_MAX);
 	c = EVP_CIPHER_CTX_new();
 	body[0] = VERSION;
@@ -131,7 +135,8 @@ int route_token_open(const uint8_t key[ROUTE_KEY_SIZE], const char *text, int64_
 	uint8_t sealed[SEALED_MAX + 2], body[BODY_MAX];
 	struct route_ticket ticket;
 	EVP_CIPHER_CTX *c;
-	int n = strncmp(text, ROUTE_TOKEN_PREFIX, prefix) == 0 ? decode(text + prefix, sealed) : -EINVAL;
+	int n = strncmp(text, ROUTE_TOKEN_PREFIX, prefix) == 0 ? decode(text + prefix, sealed)
+							       : -EINVAL;
 	size_t len = n < NONCE + FIXED + TAG ? 0 : (size_t)n - NONCE - TAG;
 	bool ok;
 
@@ -141,7 +146,8 @@ int route_token_open(const uint8_t key[ROUTE_KEY_SIZE], const char *text, int64_
 	ok = c && unseal(c, key, sealed, len, body);
 	EVP_CIPHER_CTX_free(c);
 	if (!ok || read_body(body, len, &ticket) < 0)
-		return err_set(e, -EINVAL, "the route token is not of this cluster, or was altered");
+		return err_set(
+			e, -EINVAL, "the route token is not of this cluster, or was altered");
 	if (ticket.ends_s <= now_s)
 		return err_set(e, -ETIME, "the route token has expired");
 	*ret = ticket;

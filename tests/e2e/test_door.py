@@ -3,7 +3,6 @@
 """The RDP door: who knocks is sent to the right node, and what is no RDP client costs nothing."""
 
 import os
-import shutil
 import socket
 import sys
 import time
@@ -11,9 +10,9 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "lib"))
 # pylint: disable=wrong-import-position
-from harness import (Authority, Deaf, Process, Skip, Suite, deadline, free_port, need_program,
-                     wait_until)
+from harness import Authority, Deaf, Process, Suite, deadline, free_port, wait_until
 from harness.broker import Broker
+from harness.freerdp import first_line, freerdp, screen
 from harness.rdp import DENIED, NLA, POOL_NOT_FREE, TLS, RdpClient, first_packet, user_line
 
 suite = Suite("door")
@@ -79,37 +78,6 @@ def users_are_sent_to_their_session_or_the_least_loaded_node(t):
     assert 'termbroker_door_clients_total{result="redirected"} 8' in text, text
     said = broker.dispatcher.log() + broker.journal_file.read_text()
     assert "secret" not in said
-
-
-def screen(t):
-    """An X server of the test's own; its DISPLAY."""
-    need_program("Xvfb")
-    server = Process(t, ["Xvfb", "-displayfd", "1", "-screen", "0", "800x600x24", "-nolisten", "tcp"],
-                     name="Xvfb", expect=None)
-    return ":" + wait_until(lambda: server.out().strip(), what="a display")
-
-
-def freerdp():
-    for name in ("xfreerdp", "xfreerdp3"):
-        if shutil.which(name):
-            return name
-    raise Skip("no xfreerdp")
-
-
-def first_line(listener):
-    """The cookie line of the first RDP client that comes to a node's LISTENER."""
-    listener.settimeout(deadline(60))
-    while True:
-        with listener.accept()[0] as connection:
-            connection.settimeout(deadline(20))
-            got = b""
-            while b"\r\n" not in got:
-                more = connection.recv(512)
-                if not more:
-                    break  # one that only looked
-                got += more
-            else:
-                return got[11:got.index(b"\r\n")]
 
 
 def forget_waiting(listener):

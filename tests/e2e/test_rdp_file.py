@@ -2,18 +2,21 @@
 # SPDX-License-Identifier: ISC
 """.rdp files and where they lead: the node itself, a door by token, a balancer by address."""
 
+import base64
 import re
 import socket
 import struct
+import subprocess
 import sys
 import time
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "lib"))
 # pylint: disable=wrong-import-position
-from harness import Authority, Suite, cli, deadline, free_port, wait_until
+from harness import Authority, Process, Suite, cli, deadline, free_port, wait_until
 from harness.broker import Broker
-from harness.rdp import DENIED, POOL_NOT_FREE, TLS, RdpClient, first_packet
+from harness.freerdp import first_line, freerdp, screen
+from harness.rdp import POOL_NOT_FREE, TLS, RdpClient, first_packet
 
 suite = Suite("rdp_file")
 
@@ -79,6 +82,34 @@ def a_file_names_the_node_if_nothing_else_is_set(t):
 
 
 @suite.test
+def freerdp_follows_the_file(t):
+    """The real client opens it: to the node, and to the door with the token in its first packet."""
+    program, display = freerdp(), screen(t)
+    broker = world(t, door={"mode": "relay"})
+    node, _ = listening(broker, "n1", "127.0.0.2", port=broker.rdp)
+    path = t.dir / "alice.rdp"
+    for section in ({"route": "none"},
+                    {"route": "token", "address": "127.0.0.1", "port": broker.rdp},
+                    {"route": "msts", "address": "127.0.0.1", "port": broker.rdp}):
+        broker.dispatcher.settings["rdp_file"] = section
+        broker.dispatcher.write_config()
+        reloads = broker.dispatcher.log().count("reloaded")
+        broker.dispatcher.reload()
+        wait_until(lambda n=reloads: broker.dispatcher.log().count("reloaded") > n)
+        lines = fetch(broker)
+        expected = lines.get("loadbalanceinfo:s", "Cookie: mstshash=alice").encode()
+        cli("--socket", broker.socket, "connect", "office", "alice", "--rdp", path)
+        client = Process(t, [program, path, "/p:secret", "/cert:ignore"],
+                         env={"DISPLAY": display, "HOME": t.dir}, name="xfreerdp", expect=None)
+        line = first_line(node)
+        if section["route"] == "token":
+            assert line.startswith(b"tb1.") and len(line) == len(expected), line
+        else:
+            assert line == expected, line
+        client.kill()
+
+
+@suite.test
 def a_token_leads_through_the_relay(t):
     broker = world(t, door={"mode": "relay"},
                    rdp_file={"route": "token", "address": "rdp.example.com", "port": 3390})
@@ -94,8 +125,10 @@ def a_token_leads_through_the_relay(t):
     arrives(broker, token, home)  # as often as one likes
     arrives(broker, fetch(broker, "bob")["loadbalanceinfo:s"].encode() + b"\r\n", away)
     arrives(broker, fetch(broker, "bob", "lab")["loadbalanceinfo:s"].encode() + b"\r\n", lab)
-    users = [row["params"]["user"] for row in broker.events() if row["event"] == "door-relayed"]
-    assert users == ["CORP\\alice", "CORP\\alice", "bob", "bob"], users
+
+    def users():
+        return [row["params"]["user"] for row in broker.events() if row["event"] == "door-relayed"]
+    wait_until(lambda: users() == ["CORP\\alice", "CORP\\alice", "bob", "bob"], what="all in the journal")
     assert fetch(broker, "x" * 137, expect=400)["code"] == "rdp_file_impossible"
     broker.dispatcher.stop()
     broker.start()  # it needs no list
@@ -121,14 +154,11 @@ def a_bad_token_is_refused_and_journalled(t):
             assert client.refusal() == code
     refused(good[:-1] + ("A" if good[-1] != "A" else "Q"))
     refused("tb1.nonsense")
-    broker.admin.delete("/api/v1/pools/lab")
-    assert DENIED != POOL_NOT_FREE
     wait_until(lambda: {row["params"]["reason"] for row in broker.events()
                         if row["event"] == "access-denied"} == {
                             "the route token is not of this cluster, or was altered",
                             "the route token is malformed"}, what="both in the journal")
-    pool = broker.create("pools", name="short", provider="farm")
-    assert pool
+    broker.create("pools", name="short", provider="farm")
     doomed = fetch(broker, pool="short")["loadbalanceinfo:s"]
     broker.admin.delete("/api/v1/pools/short")
     refused(doomed)
@@ -148,7 +178,8 @@ def a_token_ends_with_that_of_who_asked(t):
 
     def expired():
         with RdpClient(broker.rdp) as client:
-            client.negotiate(line) if time.time() > ends else None
+            if time.time() > ends:
+                client.negotiate(line)
         return any("expired" in row["params"]["reason"] for row in broker.events()
                    if row["event"] == "access-denied")
     wait_until(expired, 30, what="the token's end")
@@ -164,8 +195,50 @@ def a_redirection_may_lead_back_to_the_relay(t):
         told = client.follow("alice", "CORP")
     assert set(told) == {"token"} and told["token"].startswith(b"tb1."), told
     arrives(broker, told["token"], home)
+    broker.wait_event("door-relayed")
     names = [row["event"] for row in broker.events() if row["event"].startswith("door-re")]
     assert names == ["door-redirected", "door-relayed"], names
+
+
+def signed_content(lines):
+    """What Windows takes for the signed text of a file."""
+    scope = lines["signscope:s"].split(",")
+    keys = {key.replace(" ", ""): key for key in lines}
+    found = [next(key for squeezed, key in keys.items()
+                  if squeezed.rpartition(":")[0] == name.replace(" ", "").lower()) for name in scope]
+    text = "".join(f"{key}:{lines[key]}\r\n" for key in found)
+    return scope, (text + f"signscope:s:{lines['signscope:s']}\r\n\0").encode("utf-16-le")
+
+
+@suite.test
+def a_file_may_be_signed(t):
+    """As rdpsign.exe does it; verified by OpenSSL."""
+    authority = Authority(t)
+    certificate, key = authority.issue()
+    broker = world(t, rdp_file={"route": "token", "address": "door", "certificate": certificate,
+                                "key": key})
+    listening(broker, "n1", "127.0.0.2", fqdn="n1.example")
+    broker.change("pools", "office", rdp_extra="redirectclipboard:i:0\nremoteapplicationmode:i:1\n"
+                                               "screen mode id:i:2")
+    lines = fetch(broker)
+    assert lines["alternate full address:s"] == "door", lines
+    scope, content = signed_content(lines)
+    assert scope == ["Full Address", "Alternate Full Address", "Use Redirection Server Name",
+                     "Server Port", "RemoteApplicationMode", "Prompt For Credentials",
+                     "Authentication Level", "RedirectClipboard", "LoadBalanceInfo"], scope
+    blob = base64.b64decode(lines["signature:s"], validate=True)
+    assert struct.unpack("<III", blob[:12]) == (0x10001, 1, len(blob) - 12), blob[:12]
+    (t.dir / "signature.der").write_bytes(blob[12:])
+
+    def verified(text):
+        (t.dir / "content").write_bytes(text)
+        return subprocess.run(
+            ["openssl", "cms", "-verify", "-binary", "-inform", "DER", "-in", t.dir / "signature.der",
+             "-content", t.dir / "content", "-CAfile", authority.ca_file, "-purpose", "any",
+             "-out", "/dev/null"], capture_output=True, check=False, timeout=deadline(30)).returncode == 0
+    assert verified(content)
+    assert not verified(content.replace("door".encode("utf-16-le"), "deor".encode("utf-16-le")))
+    assert not verified(content[:-2])
 
 
 @suite.test
@@ -200,6 +273,7 @@ def bad_settings_are_named(t):
                            ({"route": "token", "address": "a b"}, "neither a host name"),
                            ({"route": "token", "address": "door", "port": 0}, "port"),
                            ({"route": "token", "address": "door", "lifetime": 5}, "lifetime"),
+                           ({"certificate": "/nowhere.pem", "key": "/nowhere.pem"}, "nowhere.pem"),
                            ({"certificate": "/nowhere.pem"}, "belong together")):
         broker.dispatcher.settings["rdp_file"] = section
         broker.dispatcher.write_config()

@@ -228,6 +228,7 @@ def an_address_token_leads_to_an_open_node_of_the_pool(t):
     named = RdpNode(broker, "named", "127.0.0.2", cpu=90, tags=["gpu"])
     away = RdpNode(broker, "away", "127.0.0.3", cpu=5)
     lands(broker, named, msts(named))
+    assert broker.wait_event("node-routed")["params"]["node"] == "named"
     named.node.beat(cpu=100)  # full: who has a session there may come back
     lands(broker, named, msts(named))
     broker.change("pools", "office", forced_tags="-gpu")

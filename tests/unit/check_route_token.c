@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: ISC */
-/* Route tokens: what is sealed can be opened with the same key, in time, unaltered, and not else. */
+/* Route tokens: what is sealed can be opened with the same key, in time, unaltered, and not else.
+ */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>

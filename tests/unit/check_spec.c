@@ -152,11 +152,17 @@ START_TEST(provider_checks)
 	checks(provider, provider.name[0] = '\n', "name");
 	checks(provider, provider.mode = (enum admin_mode)3, "mode");
 	checks(provider, provider.mode_reason[0] = '\n', "reason holds");
-	checks(provider, memcpy(provider.mode_reason, "a\xc2\x9b" "31m", 7), "reason holds");
+	checks(provider,
+		memcpy(provider.mode_reason,
+			"a\xc2\x9b"
+			"31m",
+			7),
+		"reason holds");
 	checks(provider, memcpy(provider.mode_reason, "a\xe2\x80\xa8", 5), "reason holds");
 	checks(provider, memcpy(provider.mode_reason, "a\xe2\x80\xae", 5), "reason holds");
 	checks(provider, memcpy(provider.mode_reason, "\xe2\x81\xa9 b", 6), "reason holds");
-	checks(provider, memcpy(provider.mode_reason, "\xd0\x9d\xc2\xa0\xe2\x80\x93\xe2\x82\xac", 11), "");
+	checks(provider,
+		memcpy(provider.mode_reason, "\xd0\x9d\xc2\xa0\xe2\x80\x93\xe2\x82\xac", 11), "");
 	checks(provider, provider.mode_reason[0] = '\xff', "reason is not UTF-8");
 	checks(provider, memset(provider.mode_reason, 'x', sizeof(provider.mode_reason)),
 		"reason is not UTF-8");
@@ -197,8 +203,9 @@ START_TEST(rdp_extra_checks)
 	checks(pool, extra("full address:s:evil.example"), "\"full address\" is not allowed");
 	checks(pool, extra("username:s:x"), "not allowed");
 	checks(pool, extra("password 51:s:x"), "not allowed");
-	checks(pool, extra("alternate shell:s:x"), "not allowed");
-	checks(pool, extra("gatewayhostname:s:x"), "not allowed");
+	checks(pool, extra("loadbalanceinfo:s:x"), "not allowed");
+	checks(pool, extra("signature:s:x"), "not allowed");
+	checks(pool, extra("gatewayhostname:s:gw.example\nremoteapplicationmode:i:1"), "");
 	checks(pool, extra("RedirectClipboard:i:0"), "not allowed");
 	checks(pool, extra("drivestoredirect:s:a\rfull address:s:x"), "control character");
 	checks(pool, extra("drivestoredirect:s:\xff"), "UTF-8");
