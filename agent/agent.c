@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "agent/agent_check.h"
 #include "agent/collect_cpu.h"
 #include "agent/collect_memory.h"
 #include "agent/listening.h"
@@ -43,6 +44,13 @@ struct agent {
 	size_t dropped_said;
 	bool trouble[COLLECTORS];
 	struct window *window;
+	struct agent_check *check; /* NULL: none configured */
+	struct said {
+		int64_t at_ms; /* monotonic; 0 = never */
+		uint32_t push_interval;
+		bool maintenance, has_load_index;
+		uint32_t load_index;
+	} said;			    /* by a dispatcher, the last time */
 	struct load_script *script; /* NULL: none configured */
 	struct push *push;
 	struct loop_timer *timer;
@@ -212,11 +220,49 @@ static void acknowledged(void *ctx, uint64_t serial)
 	window_acknowledge(a->window, serial);
 }
 
+static void answered(void *ctx, const struct heartbeat_reply *reply)
+{
+	struct agent *a = ctx;
+
+	a->said = (struct said){
+		.at_ms = clock_mono_ms(),
+		.push_interval = reply->push_interval,
+		.maintenance = reply->maintenance,
+		.has_load_index = reply->has_load_index,
+		.load_index = reply->load_index,
+	};
+}
+
+/* A dispatcher's word counts for three pushes; then the node's own averages must do, so that a
+ * balancer goes on balancing when all dispatchers are away. */
+static void check_facts(void *ctx, struct check_facts *ret)
+{
+	struct agent *a = ctx;
+	int64_t good_ms = (int64_t)a->said.push_interval * 3000;
+	struct heartbeat average = {0};
+	uint64_t memory = 0;
+
+	window_average(a->window, clock_boot_ms(), &average);
+	if (average.has_memory && average.memory_total > 0)
+		memory = (average.memory_total - average.memory_available) * 10000 /
+			 average.memory_total;
+	*ret = (struct check_facts){
+		.accepting = a->accepting,
+		.answered = a->said.at_ms > 0 && clock_mono_ms() - a->said.at_ms <= good_ms,
+		.maintenance = a->said.maintenance,
+		.has_load_index = a->said.has_load_index,
+		.load_index = a->said.load_index,
+		.has_busy = average.has_cpu || average.has_memory,
+		.busy = average.has_cpu && average.cpu_busy > memory ? average.cpu_busy
+								     : (uint32_t)memory,
+	};
+}
+
 /* The parts that a reload makes anew. */
 static int make_parts(struct agent *a, const struct config *c, struct load_script **script,
 	struct push **push, struct err *e)
 {
-	struct push_source source = {a, build, acknowledged};
+	struct push_source source = {a, build, acknowledged, answered};
 
 	if (c->load_script) {
 		*script = load_script_new(a->base, c->load_script, LOAD_SCRIPT_SECONDS * 1000);
@@ -247,6 +293,9 @@ static int set_up(struct agent *a, struct config *c, bool pushing, struct err *e
 	if (!a->users || !a->timer)
 		return err_errno(e, -ENOMEM, "could not start");
 	error = window_new(&w, &a->window, e);
+	if (!error && pushing && c->check_address)
+		error = agent_check_new(
+			a->base, c->check_address, c->check_port, check_facts, a, &a->check, e);
 	if (!error)
 		error = make_parts(a, c, &a->script, pushing ? &a->push : NULL, e);
 	return error;
@@ -276,6 +325,7 @@ void agent_free(struct agent *a)
 {
 	if (!a)
 		return;
+	agent_check_free(a->check);
 	push_free(a->push);
 	load_script_free(a->script);
 	window_free(a->window);
@@ -318,6 +368,9 @@ int agent_reload(struct agent *a, struct config *c, struct err *e)
 	if (!text_equal(c->root, a->config->root) ||
 		!text_equal(c->state_dir, a->config->state_dir))
 		return err_set(e, -EINVAL, "\"root\" and \"state_dir\" change only with a restart");
+	if (!text_equal(c->check_address, a->config->check_address) ||
+		c->check_port != a->config->check_port)
+		return err_set(e, -EINVAL, "\"agent_check\" changes only with a restart");
 	error = make_parts(a, c, &script, &push, e);
 	if (!error && window_resize(a->window, c->cache_size, c->collect_interval) != 0)
 		error = err_errno(e, -ENOMEM, "could not change the cache size");

@@ -5,6 +5,7 @@
  */
 #include "agent/config.h"
 
+#include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -149,6 +150,24 @@ static int check_port(cfg_t *cfg, cfg_opt_t *opt)
 	return conf_check_range(cfg, opt, 1, 65535);
 }
 
+/* 0: any that is free, for tests */
+static int check_any_port(cfg_t *cfg, cfg_opt_t *opt)
+{
+	return conf_check_range(cfg, opt, 0, 65535);
+}
+
+static int check_address(cfg_t *cfg, cfg_opt_t *opt)
+{
+	const char *v = cfg_opt_getstr(opt);
+	unsigned char binary[sizeof(struct in6_addr)];
+
+	if (!v || !v[0] || inet_pton(AF_INET, v, binary) == 1 ||
+		inet_pton(AF_INET6, v, binary) == 1)
+		return 0;
+	cfg_error(cfg, "\"agent_check\": address \"%.80s\" is no IP address", v);
+	return -1;
+}
+
 /* libconfuse hands out the last "cluster" of a file; its validators are set by path. */
 static void set_checks(cfg_opt_t *opts)
 {
@@ -235,6 +254,8 @@ static int from_confuse(cfg_t *cfg, struct config **ret, struct err *e)
 	c->text_sessions = cfg_getbool(cfg, "text_sessions");
 	c->refresh_interval = (uint32_t)cfg_getint(cfg_getsec(cfg, "cluster"), "refresh_interval");
 	log_level_parse(cfg_getstr(cfg, "log_level"), &c->log_level);
+	c->check_address = copy_string(cfg_getsec(cfg, "agent_check"), "address", &failed);
+	c->check_port = (uint16_t)cfg_getint(cfg_getsec(cfg, "agent_check"), "port");
 	error = failed ? err_errno(e, -ENOMEM, "could not take over the configuration")
 		       : copy_node(c, cfg, e);
 	if (error) {
@@ -249,6 +270,11 @@ static int load(const char *path, struct config **ret, struct err *e)
 {
 	cfg_opt_t cluster[] = {
 		CFG_INT("refresh_interval", 30, CFGF_NONE),
+		CFG_END(),
+	};
+	cfg_opt_t agent_check[] = {
+		CFG_STR("address", NULL, CFGF_NONE),
+		CFG_INT("port", 3390, CFGF_NONE),
 		CFG_END(),
 	};
 	cfg_opt_t opts[] = {
@@ -267,6 +293,7 @@ static int load(const char *path, struct config **ret, struct err *e)
 		CFG_BOOL("text_sessions", cfg_false, CFGF_NONE),
 		CFG_STR("log_level", "info", CFGF_NONE),
 		CFG_SEC("cluster", cluster, CFGF_NONE),
+		CFG_SEC("agent_check", agent_check, CFGF_NONE),
 		CFG_END(),
 	};
 	CLEANUP(freep) char *dir = NULL;
@@ -275,6 +302,8 @@ static int load(const char *path, struct config **ret, struct err *e)
 
 	set_checks(opts);
 	set_checks(cluster);
+	agent_check[0].validcb = check_address;
+	agent_check[1].validcb = check_any_port;
 	if (!path) {
 		cfg = cfg_init(opts, CFGF_NONE);
 		if (!cfg)
@@ -321,6 +350,7 @@ void config_free(struct config *c)
 	free(c->state_dir);
 	free(c->load_script);
 	free(c->root);
+	free(c->check_address);
 	free(c);
 }
 

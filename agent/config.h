@@ -29,6 +29,8 @@ struct config {
 	char *state_dir;
 	char *load_script; /* NULL unset */
 	char *root;	   /* NULL: the live system */
+	char *check_address; /* NULL: no agent check */
+	uint16_t check_port;
 	bool text_sessions;
 	uint32_t refresh_interval; /* seconds, 0 off */
 	enum log_level log_level;

@@ -216,6 +216,7 @@ static void take_reply(struct push *p, const struct http_result *r)
 		return;
 	}
 	say_well(p);
+	p->source.answered(p->source.ctx, &reply);
 	if (reply.push_interval > 0 && reply.push_interval * 1000 != p->interval_ms) {
 		log_info("the dispatcher asks for a push every %u s", reply.push_interval);
 		p->interval_ms = (int64_t)reply.push_interval * 1000;

@@ -22,6 +22,8 @@ struct push_source {
 	int (*build)(void *ctx, struct buf *out, uint64_t *ret_serial);
 	/* A dispatcher has all logins up to SERIAL. */
 	void (*acknowledged)(void *ctx, uint64_t serial);
+	/* What it said. */
+	void (*answered)(void *ctx, const struct heartbeat_reply *reply);
 };
 
 struct push;
