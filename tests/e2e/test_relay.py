@@ -3,6 +3,7 @@
 """The relay: a client is connected through to its node by its first packet alone."""
 
 import os
+import resource
 import signal
 import socket
 import struct
@@ -486,6 +487,27 @@ def many_come_and_go_and_leave_nothing(t):
     memory = broker.dispatcher.resident()
     wave()
     broker.dispatcher.check_growth(memory, 1 << 20)
+
+
+@suite.test
+def running_out_of_descriptors_is_survived(t):
+    """Neither a flood of accepts nor a relay without a pipe ends anything."""
+    broker = world(t, limits={"door_connections_per_address": 1000, "door_first_packet": 3600})
+    node = RdpNode(broker, "n1", "127.0.0.2")
+    client, far, _ = through(broker, node)
+    pid = broker.dispatcher.process.pid
+    resource.prlimit(pid, resource.RLIMIT_NOFILE, (broker.dispatcher.descriptors() + 9, 20000))
+    held = [socket.create_connection(("127.0.0.1", broker.rdp)) for _ in range(30)]
+    broker.dispatcher.process.wait_log("could not accept an RDP client: Too many open files")
+    client.sendall(b"still here")
+    assert receive(far, 10) == b"still here"
+    assert len(broker.dispatcher.log().splitlines()) < 50
+    for one in held:
+        one.close()
+    resource.prlimit(pid, resource.RLIMIT_NOFILE, (10000, 20000))
+    lands(broker, node)
+    client.close()
+    far.close()
 
 
 suite.main()
