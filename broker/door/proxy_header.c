@@ -6,7 +6,7 @@
 #include <arpa/inet.h>
 #include <errno.h>
 #include <netinet/in.h>
-#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "door/pdu.h"
@@ -68,25 +68,46 @@ static int set_address(int family, const char *text, struct sockaddr_storage *re
 		       : -EINVAL;
 }
 
+/* The next word of a line, *AT behind it and its one blank; "" at the end. */
+static char *next_word(char **at)
+{
+	char *word = *at, *end = strchrnul(word, ' ');
+
+	*at = *end ? end + 1 : end;
+	*end = '\0';
+	return word;
+}
+
+static bool is_port(const char *text)
+{
+	size_t len = strlen(text);
+
+	return len > 0 && len <= 5 && strspn(text, "0123456789") == len &&
+	       strtoul(text, NULL, 10) <= 65535;
+}
+
 static int parse_v1(const uint8_t *data, size_t len, struct sockaddr_storage *ret, struct err *e)
 {
-	char line[V1_MAX + 1], family[8], source[48], destination[48];
-	unsigned source_port, destination_port;
-	int end = 0;
+	char line[V1_MAX + 1], *at = line;
+	const char *family, *source, *destination, *source_port, *destination_port;
+	bool four;
 
 	if (len > V1_MAX || memchr(data, '\0', len))
 		return err_set(e, -EINVAL, "a malformed PROXY header");
 	memcpy(line, data, len - 2); /* without CR LF */
 	line[len - 2] = '\0';
-	if (strncmp(line, "PROXY UNKNOWN", 13) == 0 && (line[13] == '\0' || line[13] == ' '))
+	(void)next_word(&at); /* PROXY */
+	family = next_word(&at);
+	if (strcmp(family, "UNKNOWN") == 0)
 		return -ENOENT;
-	if (sscanf(line, "PROXY %7s %47s %47s %5u %5u%n", family, source, destination, &source_port,
-		    &destination_port, &end) != 5 ||
-		line[end] != '\0' || source_port > 65535 || destination_port > 65535)
-		return err_set(e, -EINVAL, "a malformed PROXY header");
-	if (strcmp(family, "TCP4") == 0 && set_address(AF_INET, source, ret) == 0)
-		return 0;
-	if (strcmp(family, "TCP6") == 0 && set_address(AF_INET6, source, ret) == 0)
+	source = next_word(&at);
+	destination = next_word(&at);
+	source_port = next_word(&at);
+	destination_port = next_word(&at);
+	four = strcmp(family, "TCP4") == 0;
+	if ((four || strcmp(family, "TCP6") == 0) && *destination && is_port(source_port) &&
+		is_port(destination_port) && *at == '\0' &&
+		set_address(four ? AF_INET : AF_INET6, source, ret) == 0)
 		return 0;
 	return err_set(e, -EINVAL, "a malformed PROXY header");
 }

@@ -68,7 +68,8 @@ static bool seal(
 	secret_random(out, NONCE);
 	return EVP_EncryptInit_ex(c, EVP_aes_256_gcm(), NULL, key, out) == 1 &&
 	       EVP_EncryptUpdate(c, out + NONCE, &n, body, (int)len) == 1 &&
-	       EVP_EncryptFinal_ex(c, out + NONCE + n, &more) == 1 && (size_t)(n + more) == len &&
+	       EVP_EncryptFinal_ex(c, out + NONCE + n, &more) == 1 &&
+	       (size_t)n + (size_t)more == len &&
 	       EVP_CIPHER_CTX_ctrl(c, EVP_CTRL_GCM_GET_TAG, TAG, out + NONCE + len) == 1;
 }
 
@@ -156,10 +157,9 @@ int route_token_open(const uint8_t key[ROUTE_KEY_SIZE], const char *text, int64_
 
 int route_address_format(const char *address, uint16_t port, char ret[ROUTE_ADDRESS_SIZE])
 {
-	struct in_addr binary;
-	const uint8_t *b = (const uint8_t *)&binary;
+	uint8_t b[4] = {0};
 
-	if (inet_pton(AF_INET, address, &binary) != 1)
+	if (inet_pton(AF_INET, address, b) != 1)
 		return -EINVAL;
 	snprintf(ret, ROUTE_ADDRESS_SIZE, "Cookie: msts=%u.%u.0000",
 		(unsigned)b[0] | (unsigned)b[1] << 8 | (unsigned)b[2] << 16 | (unsigned)b[3] << 24,
