@@ -133,7 +133,9 @@ static bool get_sessions(const struct node *n, uint64_t *ret)
 
 static bool get_takes_users(const struct node *n, uint64_t *ret)
 {
-	*ret = service_node_state(n) == NODE_STATE_OK;
+	enum node_state state = service_node_state(n);
+
+	*ret = state == NODE_STATE_OK || state == NODE_STATE_SUSPECT; /* the latter last */
 	return true;
 }
 

@@ -4,9 +4,10 @@
  *
  *   bench_door_load dialogue|handshake PORT SECONDS RATE CONNECT-INITIAL
  *
- * RATE 0: 16 clients, each asks anew at once. Else an open loop: RATE begin each second, late or not; latency counts from
- * when one should have begun. "handshake" only does TLS and waits for the end: against the floor. CONNECT-INITIAL is the
- * packet in hexadecimal. Prints: done a second, bad, p50 and p99 in microseconds.
+ * RATE 0: 16 clients, each asks anew at once. Else an open loop: RATE begin each second, late or
+ * not; latency counts from when one should have begun. "handshake" only does TLS and waits for the
+ * end: against the floor. CONNECT-INITIAL is the packet in hexadecimal. Prints: done a second, bad,
+ * p50 and p99 in microseconds.
  */
 #include <arpa/inet.h>
 #include <netinet/tcp.h>
@@ -107,8 +108,8 @@ static bool say_who(SSL *ssl, unsigned user)
 
 static bool talk(SSL *ssl)
 {
-	static const unsigned char attach[] = {3, 0, 0, 12, 2, 0xf0, 0x80, 4, 1, 0, 1, 0, 3, 0, 0, 8, 2,
-		0xf0, 0x80, 0x28};
+	static const unsigned char attach[] = {
+		3, 0, 0, 12, 2, 0xf0, 0x80, 4, 1, 0, 1, 0, 3, 0, 0, 8, 2, 0xf0, 0x80, 0x28};
 	unsigned char answer[8192];
 	unsigned user;
 
@@ -130,7 +131,8 @@ static bool talk(SSL *ssl)
 
 static bool ask(int fd)
 {
-	static const unsigned char first[] = {3, 0, 0, 19, 14, 0xe0, 0, 0, 0, 0, 0, 1, 0, 8, 0, 1, 0, 0, 0};
+	static const unsigned char first[] = {
+		3, 0, 0, 19, 14, 0xe0, 0, 0, 0, 0, 0, 1, 0, 8, 0, 1, 0, 0, 0};
 	unsigned char answer[64];
 	SSL *ssl;
 	bool ok;

@@ -2,12 +2,13 @@
 /*
  * Both ends of a relay under measurement.
  *
- *   bench_relay_peer node ADDRESS PORT          an RDP server as far as a relay sees one: answers the first packet, then
- *                                               obeys one letter: 's' send without end, 'e' echo what comes
+ *   bench_relay_peer node ADDRESS PORT          an RDP server as far as a relay sees one: answers
+ * the first packet, then obeys one letter: 's' send without end, 'e' echo what comes
  *   bench_relay_peer flood ADDRESS PORT SECONDS one client: bytes a second, from the node
- *   bench_relay_peer rtt ADDRESS PORT COUNT     one client: the median round trip of one byte, in microseconds
- *   bench_relay_peer rate ADDRESS PORT SECONDS  32 at a time: connections a second, each until the node's answer
- *   bench_relay_peer idle ADDRESS PORT COUNT    COUNT clients that do nothing, until standard input ends
+ *   bench_relay_peer rtt ADDRESS PORT COUNT     one client: the median round trip of one byte, in
+ * microseconds bench_relay_peer rate ADDRESS PORT SECONDS  32 at a time: connections a second, each
+ * until the node's answer bench_relay_peer idle ADDRESS PORT COUNT    COUNT clients that do
+ * nothing, until standard input ends
  */
 #include <arpa/inet.h>
 #include <errno.h>

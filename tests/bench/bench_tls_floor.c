@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: ISC */
-/* The floor for redirections: accepts TLS with a full handshake and closes. bench_tls_floor CERTIFICATE KEY prints its
- * port. Same event base, same TLS settings as the dispatcher. */
+/* The floor for redirections: accepts TLS with a full handshake and closes. bench_tls_floor
+ * CERTIFICATE KEY prints its port. Same event base, same TLS settings as the dispatcher. */
 #include <arpa/inet.h>
 #include <event2/bufferevent_ssl.h>
 #include <event2/listener.h>
@@ -25,12 +25,12 @@ static void happened(struct bufferevent *bev, short what, void *ctx)
 	bufferevent_free(bev);
 }
 
-static void accepted(
-	struct evconnlistener *listener, evutil_socket_t fd, struct sockaddr *peer, int len, void *ctx)
+static void accepted(struct evconnlistener *listener, evutil_socket_t fd, struct sockaddr *peer,
+	int len, void *ctx)
 {
 	struct floor *f = ctx;
-	struct bufferevent *bev = bufferevent_openssl_socket_new(f->base, fd, SSL_new(f->tls),
-		BUFFEREVENT_SSL_ACCEPTING, BEV_OPT_CLOSE_ON_FREE);
+	struct bufferevent *bev = bufferevent_openssl_socket_new(
+		f->base, fd, SSL_new(f->tls), BUFFEREVENT_SSL_ACCEPTING, BEV_OPT_CLOSE_ON_FREE);
 
 	if (!bev)
 		exit(1);

@@ -121,6 +121,16 @@ def freerdp_lands_on_the_right_node(t):
 
 
 @suite.test
+def freerdp_says_why_there_is_no_node(t):
+    program, display = freerdp(), screen(t)
+    broker = world(t)
+    client = Process(t, [program, f"/v:127.0.0.1:{broker.rdp}", "/u:alice", "/p:secret", "/cert:ignore"],
+                     env={"DISPLAY": display, "HOME": t.dir}, name="xfreerdp", expect=None)
+    client.wait(60)
+    assert "DESTINATION_POOL_NOT_FREE" in client.out() + client.err(), client.tail()
+
+
+@suite.test
 def the_first_packet_may_come_byte_by_byte(t):
     broker = world(t)
     node(broker, "n1", "127.0.0.2").up()
