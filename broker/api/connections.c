@@ -51,6 +51,7 @@ static void refuse(struct request *r, const struct connect_result *result)
 }
 
 /* What the file leads to instead of the node, and by which token. 0, or the request was answered.
+ * The token of r->caller may be gone: while a probe was waited for, somebody may have removed it.
  */
 static int add_route(struct request *r, const struct connect_result *result, struct rdp_file *file,
 	char token[ROUTE_TOKEN_SIZE])
@@ -63,7 +64,7 @@ static int add_route(struct request *r, const struct connect_result *result, str
 		return 0;
 	if (config->rdp_route == RDP_BY_TOKEN)
 		rc = service_route_mint(
-			r->api->service, &r->caller, result->pool, result->user, token, &e);
+			r->api->service, result->caller, result->pool, result->user, token, &e);
 	else if (route_address_format(result->answer.address, result->answer.port, token) < 0)
 		rc = err_set(&e, -EINVAL, "node \"%s\" has no IPv4 address for an msts token",
 			result->answer.node);

@@ -93,6 +93,7 @@ struct service_error {
 /* ---- asking for a node ---- */
 struct connect_result {
 	struct service_error error;
+	const struct caller *caller;	 /* who asked, with the token as it was then */
 	const struct choice *choice;	 /* NULL if it never came to a decision */
 	const struct pool *pool;	 /* NULL when unknown */
 	struct connection_answer answer; /* when error.status is SERVICE_OK */

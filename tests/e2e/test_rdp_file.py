@@ -3,17 +3,19 @@
 """.rdp files and where they lead: the node itself, a door by token, a balancer by address."""
 
 import base64
+import os
 import re
 import socket
 import struct
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "lib"))
 # pylint: disable=wrong-import-position
-from harness import Authority, Process, Suite, cli, deadline, free_port, wait_until
+from harness import Authority, Deaf, Process, Suite, cli, deadline, free_port, wait_until
 from harness.broker import Broker
 from harness.freerdp import first_line, freerdp, screen
 from harness.rdp import POOL_NOT_FREE, TLS, RdpClient, first_packet
@@ -183,6 +185,33 @@ def a_token_ends_with_that_of_who_asked(t):
         return any("expired" in row["params"]["reason"] for row in broker.events()
                    if row["event"] == "access-denied")
     wait_until(expired, 30, what="the token's end")
+
+
+@suite.test
+def a_token_removed_meanwhile_still_ends_its_file(t):
+    """Who waits for a probe is answered by what the token was when he asked."""
+    os.environ["MALLOC_PERTURB_"] = "200"  # what is freed reads as a time long ago
+    t.defer(lambda: os.environ.pop("MALLOC_PERTURB_"))
+    broker = world(t, door={"mode": "relay"}, rdp_file={"route": "token", "address": "door"},
+                   stale_after=2)
+    deaf, lines = Deaf(), []
+    home = broker.node("home", address="127.0.0.1", port=deaf.port)
+    listener, other = listening(broker, "other", "127.0.0.2")
+    home.session("alice").up()
+
+    def others(done=lambda: True):
+        other.beat()
+        return home.state() == "silent" and other.state() == "ok" and done()
+    wait_until(others)
+    made = broker.create("tokens", name="portal", role="client", expires_at="2100-01-01T00:00:00Z")
+    before = deaf.callers()
+    asking = threading.Thread(target=lambda: lines.append(fetch(broker, token=made["token"])),
+                              daemon=True)
+    asking.start()
+    wait_until(lambda: deaf.callers() > before, what="the probe is under way")
+    assert broker.admin.delete("/api/v1/tokens/portal").status == 204
+    wait_until(lambda: others(lambda: lines))
+    arrives(broker, lines[0]["loadbalanceinfo:s"].encode() + b"\r\n", listener)
 
 
 @suite.test
