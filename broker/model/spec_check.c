@@ -93,82 +93,97 @@ int provider_spec_check(const struct provider_spec *s, struct err *e)
 }
 
 /*
- * Keys that a pool may add to its .rdp files: what the desktop looks like and which devices come
- * along, the program to start instead of one, and the gateway on the way. Left out on purpose: what
- * the answer says itself (address, port, user name, token), passwords, and signatures.
+ * Keys that a pool may add to its .rdp files, and their type: what the desktop looks like and which
+ * devices come along, the program to start instead of one, and the gateway on the way. Left out on
+ * purpose: what the answer says itself (address, port, user name, token), passwords, and
+ * signatures.
  */
-static const char *const rdp_keys[] = {
-	"allow desktop composition",
-	"allow font smoothing",
-	"alternate shell",
-	"audiocapturemode",
-	"audiomode",
-	"audioqualitymode",
-	"authentication level",
-	"autoreconnection enabled",
-	"bandwidthautodetect",
-	"bitmapcachepersistenable",
-	"camerastoredirect",
-	"compression",
-	"connection type",
-	"desktopheight",
-	"desktopscalefactor",
-	"desktopwidth",
-	"devicestoredirect",
-	"disable cursor setting",
-	"disable full window drag",
-	"disable menu anims",
-	"disable themes",
-	"disable wallpaper",
-	"displayconnectionbar",
-	"drivestoredirect",
-	"dynamic resolution",
-	"enablecredsspsupport",
-	"gatewaycredentialssource",
-	"gatewayhostname",
-	"gatewayprofileusagemethod",
-	"gatewayusagemethod",
-	"encode redirected video capture",
-	"keyboardhook",
-	"maximizetocurrentdisplays",
-	"negotiate security layer",
-	"networkautodetect",
-	"pinconnectionbar",
-	"prompt for credentials",
-	"promptcredentialonce",
-	"redirectclipboard",
-	"redirectcomports",
-	"redirectlocation",
-	"redirectposdevices",
-	"redirectprinters",
-	"redirectsmartcards",
-	"redirectwebauthn",
-	"remoteapplicationcmdline",
-	"remoteapplicationexpandcmdline",
-	"remoteapplicationexpandworkingdir",
-	"remoteapplicationfile",
-	"remoteapplicationmode",
-	"remoteapplicationname",
-	"remoteapplicationprogram",
-	"screen mode id",
-	"selectedmonitors",
-	"session bpp",
-	"shell working directory",
-	"singlemoninwindowedmode",
-	"smart sizing",
-	"span monitors",
-	"usbdevicestoredirect",
-	"use multimon",
-	"videoplaybackmode",
+static const struct {
+	const char *key;
+	const char *types; /* "is": Microsoft's page says i, what rdpsign.exe signs is s */
+} rdp_keys[] = {
+	{"allow desktop composition", "i"},
+	{"allow font smoothing", "i"},
+	{"alternate shell", "s"},
+	{"audiocapturemode", "i"},
+	{"audiomode", "i"},
+	{"audioqualitymode", "i"},
+	{"authentication level", "i"},
+	{"autoreconnection enabled", "i"},
+	{"bandwidthautodetect", "i"},
+	{"bitmapcachepersistenable", "i"},
+	{"camerastoredirect", "s"},
+	{"compression", "i"},
+	{"connection type", "i"},
+	{"desktop size id", "i"},
+	{"desktopheight", "i"},
+	{"desktopscalefactor", "i"},
+	{"desktopwidth", "i"},
+	{"devicestoredirect", "s"},
+	{"disable cursor setting", "i"},
+	{"disable full window drag", "i"},
+	{"disable menu anims", "i"},
+	{"disable themes", "i"},
+	{"disable wallpaper", "i"},
+	{"disableconnectionsharing", "i"},
+	{"disableremoteappcapscheck", "i"},
+	{"displayconnectionbar", "i"},
+	{"drivestoredirect", "s"},
+	{"dynamic resolution", "i"},
+	{"enablecredsspsupport", "i"},
+	{"encode redirected video capture", "i"},
+	{"gatewaycredentialssource", "i"},
+	{"gatewayhostname", "s"},
+	{"gatewayprofileusagemethod", "i"},
+	{"gatewayusagemethod", "i"},
+	{"kdcproxyname", "s"},
+	{"keyboardhook", "i"},
+	{"maximizetocurrentdisplays", "i"},
+	{"negotiate security layer", "i"},
+	{"networkautodetect", "i"},
+	{"pinconnectionbar", "i"},
+	{"prompt for credentials", "i"},
+	{"promptcredentialonce", "i"},
+	{"rdgiskdcproxy", "i"},
+	{"redirectclipboard", "i"},
+	{"redirectcomports", "i"},
+	{"redirectdirectx", "i"},
+	{"redirectdrives", "i"},
+	{"redirected video capture encoding quality", "i"},
+	{"redirectlocation", "i"},
+	{"redirectposdevices", "i"},
+	{"redirectprinters", "i"},
+	{"redirectsmartcards", "i"},
+	{"redirectwebauthn", "i"},
+	{"remoteapplicationcmdline", "s"},
+	{"remoteapplicationexpandcmdline", "is"},
+	{"remoteapplicationexpandworkingdir", "is"},
+	{"remoteapplicationfile", "s"},
+	{"remoteapplicationfileextensions", "s"},
+	{"remoteapplicationicon", "s"},
+	{"remoteapplicationmode", "i"},
+	{"remoteapplicationname", "s"},
+	{"remoteapplicationprogram", "s"},
+	{"screen mode id", "i"},
+	{"selectedmonitors", "s"},
+	{"session bpp", "i"},
+	{"shell working directory", "s"},
+	{"singlemoninwindowedmode", "i"},
+	{"smart sizing", "i"},
+	{"span monitors", "i"},
+	{"usbdevicestoredirect", "s"},
+	{"use multimon", "i"},
+	{"videoplaybackmode", "i"},
 };
 
-static bool rdp_key_allowed(const char *key, size_t len)
+/* The types that KEY may have; NULL: it is not allowed. */
+static const char *rdp_key_types(const char *key, size_t len)
 {
 	for (size_t i = 0; i < sizeof(rdp_keys) / sizeof(rdp_keys[0]); i++) {
-		if (strlen(rdp_keys[i]) == len && memcmp(rdp_keys[i], key, len) == 0)
-			return true;
+		if (strlen(rdp_keys[i].key) == len && memcmp(rdp_keys[i].key, key, len) == 0)
+			return rdp_keys[i].types;
 	}
-	return false;
+	return NULL;
 }
 
 /* A decimal of at most nine digits, maybe with a minus. */
@@ -187,31 +202,45 @@ static bool is_small_integer(const char *s, size_t len)
 	return true;
 }
 
-/* One line "key:i:123" or "key:s:text". */
-static int check_rdp_line(const char *line, size_t len, struct err *e)
+static int check_rdp_value(const char *line, size_t key_len, size_t len, struct err *e)
 {
-	const char *colon = memchr(line, ':', len);
+	const char *value = line + key_len + 3;
+	size_t value_len = len - key_len - 3;
+
+	if (line[key_len + 1] == 'i' && !is_small_integer(value, value_len))
+		return err_set(
+			e, -EINVAL, "rdp_extra: \"%.*s\" needs a number", (int)key_len, line);
+	for (size_t i = 0; i < value_len; i++) {
+		if (is_control(value + i, value_len - i))
+			return err_set(e, -EINVAL,
+				"rdp_extra: \"%.*s\" holds a control or direction character",
+				(int)key_len, line);
+	}
+	return 0;
+}
+
+/* One line "key:i:123" or "key:s:text", LEN bytes of EXTRA. */
+static int check_rdp_line(const char *extra, const char *line, size_t len, struct err *e)
+{
+	const char *colon = memchr(line, ':', len), *types;
 	size_t key_len = colon ? (size_t)(colon - line) : 0;
-	const char *value;
-	size_t value_len;
 
 	if (!colon || len < key_len + 3 || colon[2] != ':' || (colon[1] != 'i' && colon[1] != 's'))
 		return err_set(e, -EINVAL, "rdp_extra: \"%.*s\" is not key:i:number or key:s:text",
 			(int)len, line);
-	if (!rdp_key_allowed(line, key_len))
+	types = rdp_key_types(line, key_len);
+	if (!types)
 		return err_set(
 			e, -EINVAL, "rdp_extra: key \"%.*s\" is not allowed", (int)key_len, line);
-	value = colon + 3;
-	value_len = len - key_len - 3;
-	if (colon[1] == 'i' && !is_small_integer(value, value_len))
-		return err_set(
-			e, -EINVAL, "rdp_extra: \"%.*s\" needs a number", (int)key_len, line);
-	for (size_t i = 0; i < value_len; i++) {
-		if (iscntrl((unsigned char)value[i]))
-			return err_set(e, -EINVAL, "rdp_extra: \"%.*s\" holds a control character",
+	if (!strchr(types, colon[1]))
+		return err_set(e, -EINVAL, "rdp_extra: key \"%.*s\" is of type %s", (int)key_len,
+			line, types);
+	for (const char *other = extra; other < line; other += strcspn(other, "\n") + 1) {
+		if (strncmp(other, line, key_len + 1) == 0)
+			return err_set(e, -EINVAL, "rdp_extra: key \"%.*s\" is there twice",
 				(int)key_len, line);
 	}
-	return 0;
+	return check_rdp_value(line, key_len, len, e);
 }
 
 static int check_rdp_extra(const struct pool_spec *s, struct err *e)
@@ -224,7 +253,7 @@ static int check_rdp_extra(const struct pool_spec *s, struct err *e)
 			sizeof(s->rdp_extra) - 1);
 	while (*line) {
 		size_t len = strcspn(line, "\n");
-		int rc = len ? check_rdp_line(line, len, e) : 0;
+		int rc = len ? check_rdp_line(s->rdp_extra, line, len, e) : 0;
 
 		if (rc < 0)
 			return rc;

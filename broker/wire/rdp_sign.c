@@ -23,6 +23,7 @@ static const struct {
 	{"server port", "Server Port"},
 	{"negotiate security layer", "Negotiate Security Layer"},
 	{"enablecredsspsupport", "EnableCredSspSupport"},
+	{"disableconnectionsharing", "DisableConnectionSharing"},
 	{"autoreconnection enabled", "AutoReconnection Enabled"},
 	{"gatewayhostname", "GatewayHostname"},
 	{"gatewayusagemethod", "GatewayUsageMethod"},
@@ -35,12 +36,15 @@ static const struct {
 	{"remoteapplicationexpandworkingdir", "RemoteApplicationExpandWorkingdir"},
 	{"remoteapplicationmode", "RemoteApplicationMode"},
 	{"remoteapplicationname", "RemoteApplicationName"},
+	{"remoteapplicationicon", "RemoteApplicationIcon"},
 	{"remoteapplicationfile", "RemoteApplicationFile"},
+	{"remoteapplicationfileextensions", "RemoteApplicationFileExtensions"},
 	{"remoteapplicationcmdline", "RemoteApplicationCmdLine"},
 	{"remoteapplicationexpandcmdline", "RemoteApplicationExpandCmdLine"},
 	{"prompt for credentials", "Prompt For Credentials"},
 	{"authentication level", "Authentication Level"},
 	{"audiomode", "AudioMode"},
+	{"redirectdrives", "RedirectDrives"},
 	{"redirectprinters", "RedirectPrinters"},
 	{"redirectcomports", "RedirectCOMPorts"},
 	{"redirectsmartcards", "RedirectSmartCards"},
@@ -49,6 +53,9 @@ static const struct {
 	{"devicestoredirect", "DevicesToRedirect"},
 	{"drivestoredirect", "DrivesToRedirect"},
 	{"loadbalanceinfo", "LoadBalanceInfo"},
+	{"redirectdirectx", "RedirectDirectX"},
+	{"rdgiskdcproxy", "RDGIsKDCProxy"},
+	{"kdcproxyname", "KDCProxyName"},
 };
 
 /* The line of KEY in LINES, *RET_LEN bytes with its CR LF, or NULL. */

@@ -199,7 +199,7 @@ START_TEST(rdp_extra_checks)
 	checks(pool, extra("redirectclipboard:b:00"), "is not key:i:number");
 	checks(pool, extra("redirectclipboard:i"), "is not key:i:number");
 	checks(pool, extra(":"), "is not key:i:number");
-	/* what decides where a client goes and what it runs is not for a pool to say */
+	/* whom a file is for and where it leads is not for a pool to say */
 	checks(pool, extra("full address:s:evil.example"), "\"full address\" is not allowed");
 	checks(pool, extra("username:s:x"), "not allowed");
 	checks(pool, extra("password 51:s:x"), "not allowed");
@@ -207,7 +207,18 @@ START_TEST(rdp_extra_checks)
 	checks(pool, extra("signature:s:x"), "not allowed");
 	checks(pool, extra("gatewayhostname:s:gw.example\nremoteapplicationmode:i:1"), "");
 	checks(pool, extra("RedirectClipboard:i:0"), "not allowed");
-	checks(pool, extra("drivestoredirect:s:a\rfull address:s:x"), "control character");
+	checks(pool, extra("redirectclipboard:s:0"), "of type i");
+	checks(pool, extra("drivestoredirect:i:0"), "of type s");
+	checks(pool, extra("remoteapplicationexpandcmdline:i:0"), "");
+	checks(pool, extra("remoteapplicationexpandcmdline:s:0"), "");
+	checks(pool, extra("audiomode:i:0\nscreen mode id:i:2\naudiomode:i:1"),
+		"\"audiomode\" is there twice");
+	checks(pool, extra("audiomode:i:0\n\naudiomode:i:0"), "there twice");
+	checks(pool, extra("redirectdrives:i:1\nredirectdirectx:i:1"), "");
+	checks(pool, extra("drivestoredirect:s:a\rfull address:s:x"), "control or direction");
+	checks(pool, extra("alternate shell:s:a\xc2\x85z"), "control or direction");
+	checks(pool, extra("alternate shell:s:a\xe2\x80\xa8z"), "control or direction");
+	checks(pool, extra("alternate shell:s:\xd0\x9d\xc2\xa0\xe2\x82\xac"), "");
 	checks(pool, extra("drivestoredirect:s:\xff"), "UTF-8");
 	checks(pool, memset(pool.rdp_extra, 'x', sizeof(pool.rdp_extra)), "rdp_extra");
 }
