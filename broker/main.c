@@ -28,6 +28,7 @@
 #include "service/config.h"
 #include "service/service.h"
 #include "store/store.h"
+#include "wire/rdp_sign.h"
 
 #define DEFAULT_CONFIG "/etc/termbroker/termbrokerd.conf"
 
@@ -88,7 +89,7 @@ static int check_certificates(const struct config *c, const char *file, struct e
 	}
 	if (c->rdp_certificate[0]) {
 		SSL_CTX *tls = NULL;
-		int r = tls_server_new(c->rdp_certificate, c->rdp_key, &tls, e);
+		int r = rdp_signer_new(c->rdp_certificate, c->rdp_key, &tls, e);
 
 		if (r < 0)
 			return err_prefix(e, r, "%s: rdp_file", file);

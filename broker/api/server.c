@@ -25,6 +25,7 @@
 #include "base/bind.h"
 #include "base/clock.h"
 #include "base/tls.h"
+#include "wire/rdp_sign.h"
 
 #define RESUME_MS 200
 #define DESCRIPTORS_RESERVED 64 /* database, log, listeners, probes, and room */
@@ -166,7 +167,7 @@ static int make_signer(const struct config *config, SSL_CTX **ret, struct err *e
 	*ret = NULL;
 	if (!config->rdp_certificate[0])
 		return 0;
-	r = tls_server_new(config->rdp_certificate, config->rdp_key, ret, e);
+	r = rdp_signer_new(config->rdp_certificate, config->rdp_key, ret, e);
 	return r < 0 ? err_prefix(e, r, "rdp_file") : 0;
 }
 

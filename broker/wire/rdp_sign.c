@@ -10,7 +10,8 @@
 #include "base/tls.h"
 #include "base/utf16.h"
 
-#define SIGNED_MAX 16384
+#define SIGNED_MAX 16384    /* bytes of UTF-8 that are signed */
+#define SIGNATURE_MAX 32768 /* of the two lines; rdp_file.c has room for as much */
 #define HEADER 12
 
 /* What is signed if a file has it, in this order, and its name in the scope. */
@@ -161,4 +162,24 @@ int rdp_sign(SSL_CTX *signer, const char *lines, struct buf *out, struct err *e)
 	buf_deinit(&names);
 	buf_deinit(&text);
 	return r;
+}
+
+int rdp_signer_new(const char *certificate, const char *key, SSL_CTX **ret, struct err *e)
+{
+	struct buf trial = BUF_INIT(SIGNATURE_MAX);
+	SSL_CTX *signer = NULL;
+	int r = tls_server_new(certificate, key, &signer, e);
+
+	if (r < 0)
+		return r;
+	r = rdp_sign(signer, "server port:i:3389\r\n", &trial, e);
+	if (r == 0 && buf_error(&trial))
+		r = err_set(e, buf_error(&trial), "the certificates are too much for an .rdp file");
+	buf_deinit(&trial);
+	if (r < 0) {
+		SSL_CTX_free(signer);
+		return err_prefix(e, r, "\"%s\" with \"%s\"", certificate, key);
+	}
+	*ret = signer;
+	return 0;
 }

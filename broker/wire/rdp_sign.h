@@ -12,6 +12,10 @@
 #include "base/buf.h"
 #include "base/err.h"
 
+/* What rdp_sign takes, from PEM files: the certificate, with the chain behind it, and its key; after a signature on trial,
+ * for not every key that TLS takes can make one (Ed25519 cannot). Errors name the file. The caller frees with
+ * SSL_CTX_free. 0 or a negative errno. */
+int rdp_signer_new(const char *certificate, const char *key, SSL_CTX **ret, struct err *e);
 /* LINES: the file's, UTF-8, each ended by CR LF. Appends the lines signscope and signature to OUT, which may be the
- * buffer that LINES lies in. SIGNER has certificate, chain and key (tls_server_new). -EIO: OpenSSL cannot; -ENOMEM. */
+ * buffer that LINES lies in. -EIO: OpenSSL cannot; -ENOMEM. */
 int rdp_sign(SSL_CTX *signer, const char *lines, struct buf *out, struct err *e);

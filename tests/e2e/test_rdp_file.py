@@ -15,7 +15,8 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "lib"))
 # pylint: disable=wrong-import-position
-from harness import Authority, Deaf, Process, Suite, cli, deadline, free_port, wait_until
+from harness import (Authority, Deaf, Dispatcher, Process, Suite, cli, deadline, free_port,
+                     wait_until)
 from harness.broker import Broker
 from harness.freerdp import first_line, freerdp, screen
 from harness.rdp import POOL_NOT_FREE, TLS, RdpClient, first_packet
@@ -239,6 +240,18 @@ def signed_content(lines):
     return scope, (text + f"signscope:s:{lines['signscope:s']}\r\n\0").encode("utf-16-le")
 
 
+def verified(t, authority, lines, content):
+    """Whether OpenSSL takes the signature of the file LINES for one of AUTHORITY's over CONTENT."""
+    blob = base64.b64decode(lines["signature:s"], validate=True)
+    assert struct.unpack("<III", blob[:12]) == (0x10001, 1, len(blob) - 12), blob[:12]
+    (t.dir / "signature.der").write_bytes(blob[12:])
+    (t.dir / "content").write_bytes(content)
+    return subprocess.run(
+        ["openssl", "cms", "-verify", "-binary", "-inform", "DER", "-in", t.dir / "signature.der",
+         "-content", t.dir / "content", "-CAfile", authority.ca_file, "-purpose", "any",
+         "-out", "/dev/null"], capture_output=True, check=False, timeout=deadline(30)).returncode == 0
+
+
 @suite.test
 def a_file_may_be_signed(t):
     """As rdpsign.exe does it; verified by OpenSSL."""
@@ -255,19 +268,79 @@ def a_file_may_be_signed(t):
     assert scope == ["Full Address", "Alternate Full Address", "Use Redirection Server Name",
                      "Server Port", "RemoteApplicationMode", "Prompt For Credentials",
                      "Authentication Level", "RedirectClipboard", "LoadBalanceInfo"], scope
-    blob = base64.b64decode(lines["signature:s"], validate=True)
-    assert struct.unpack("<III", blob[:12]) == (0x10001, 1, len(blob) - 12), blob[:12]
-    (t.dir / "signature.der").write_bytes(blob[12:])
+    assert verified(t, authority, lines, content)
+    other = content.replace("door".encode("utf-16-le"), "deor".encode("utf-16-le"))
+    assert other != content and not verified(t, authority, lines, other)
+    assert not verified(t, authority, lines, content[:-2])
 
-    def verified(text):
-        (t.dir / "content").write_bytes(text)
-        return subprocess.run(
-            ["openssl", "cms", "-verify", "-binary", "-inform", "DER", "-in", t.dir / "signature.der",
-             "-content", t.dir / "content", "-CAfile", authority.ca_file, "-purpose", "any",
-             "-out", "/dev/null"], capture_output=True, check=False, timeout=deadline(30)).returncode == 0
-    assert verified(content)
-    assert not verified(content.replace("door".encode("utf-16-le"), "deor".encode("utf-16-le")))
-    assert not verified(content[:-2])
+
+@suite.test
+def a_reload_takes_another_signer_or_keeps_the_old(t):
+    old, new = Authority(t), Authority(t)
+    broker = world(t, rdp_file=dict(zip(("certificate", "key"), old.issue())))
+    listening(broker, "n1", "127.0.0.2")
+
+    def reload(certificate, key, said):
+        broker.dispatcher.settings["rdp_file"] = {"certificate": certificate, "key": key}
+        broker.dispatcher.write_config()
+        before = len(broker.dispatcher.log())
+        broker.dispatcher.reload()
+        broker.dispatcher.process.wait_log(said, after=before)
+
+    def signed_by(authority):
+        lines = fetch(broker)
+        return verified(t, authority, lines, signed_content(lines)[1])
+    assert signed_by(old)
+    certificate, key = new.issue()
+    reload(certificate, old.issue()[1], "not reloaded, the old configuration stays: rdp_file: "
+                                        "the key in .* does not belong to the certificate")
+    assert signed_by(old)
+    reload(certificate, key, " reloaded$")
+    assert signed_by(new) and not signed_by(old)
+    reload("", "", " reloaded$")
+    assert "signature:s" not in fetch(broker)
+
+
+@suite.test
+def every_dispatcher_of_the_database_takes_a_token(t):
+    broker = world(t, rdp_file={"route": "token", "address": "door"}, door={"mode": "relay"})
+    listener, _ = listening(broker, "n1", "127.0.0.2")
+    token = fetch(broker)["loadbalanceinfo:s"].encode() + b"\r\n"
+    door = {**broker.settings["door"], "port": free_port()}
+    second = Dispatcher(t, {**broker.settings, "name": "d2", "door": door,
+                            "admin_socket": {"path": t.dir / "second.sock", "group": ""},
+                            "journal": {"file": t.dir / "second.log"}})
+    second.start()
+    broker.dispatcher.stop()
+    broker.rdp = door["port"]
+    arrives(broker, token, listener)
+    second.stop()
+
+
+@suite.test
+def tokens_end_with_their_secret(t):
+    """Which the dispatchers read, and nobody changes but the owner of the schema."""
+    broker = world(t, rdp_file={"route": "token", "address": "door"}, door={"mode": "relay"})
+    listener, _ = listening(broker, "n1", "127.0.0.2")
+    change = "UPDATE cluster SET route_secret = reverse(route_secret)"
+    secret = broker.pg.psql("SELECT route_secret FROM cluster", database="termbroker").strip()
+    token = fetch(broker)["loadbalanceinfo:s"].encode() + b"\r\n"
+    denied = broker.pg.psql(change, database="termbroker", user="termbrokerd", check=False)
+    assert "permission denied for table cluster" in denied.stderr, denied
+    broker.pg.psql(change, database="termbroker")
+    arrives(broker, token, listener)  # read with all the rest, when the database is connected
+    broker.pg.restart()
+    broker.dispatcher.process.wait_log("the database is back")
+
+    def refused():
+        with RdpClient(broker.rdp) as client:
+            client.negotiate(token)
+        return any("not of this cluster" in row["params"]["reason"] for row in broker.events()
+                   if row["event"] == "access-denied")
+    wait_until(refused)
+    arrives(broker, fetch(broker)["loadbalanceinfo:s"].encode() + b"\r\n", listener)
+    said = broker.dispatcher.log() + broker.journal_file.read_text()
+    assert secret not in said and secret[::-1] not in said
 
 
 @suite.test
@@ -296,6 +369,10 @@ def the_command_line_writes_the_file(t):
 @suite.test
 def bad_settings_are_named(t):
     broker = world(t)
+    certificate, key = Authority(t).issue()
+    edwards = t.dir / "edwards.pem"
+    subprocess.run(["openssl", "req", "-x509", "-newkey", "ed25519", "-nodes", "-keyout", edwards,
+                    "-out", f"{edwards}.crt", "-subj", "/CN=signer"], check=True, capture_output=True)
     for section, words in (({"route": "token"}, "address must be set"),
                            ({"address": "door"}, "only then"),
                            ({"route": "magic", "address": "door"}, "none of none, token, msts"),
@@ -303,11 +380,15 @@ def bad_settings_are_named(t):
                            ({"route": "token", "address": "door", "port": 0}, "port"),
                            ({"route": "token", "address": "door", "lifetime": 5}, "lifetime"),
                            ({"certificate": "/nowhere.pem", "key": "/nowhere.pem"}, "nowhere.pem"),
-                           ({"certificate": "/nowhere.pem"}, "belong together")):
+                           ({"certificate": "/nowhere.pem"}, "belong together"),
+                           ({"certificate": certificate, "key": edwards}, "does not belong to"),
+                           ({"certificate": f"{edwards}.crt", "key": edwards}, "could not sign"),
+                           ({"certificate": certificate, "key": key}, None)):
         broker.dispatcher.settings["rdp_file"] = section
         broker.dispatcher.write_config()
         done = broker.dispatcher.check_config()
-        assert done.returncode == 1 and words in done.stderr, (section, done)
+        assert done.returncode == (1 if words else 0), (section, done)
+        assert not words or words in done.stderr, (section, done)
 
 
 suite.main()
