@@ -63,8 +63,8 @@ static int add_route(struct request *r, const struct connect_result *result, str
 	if (config->rdp_route == RDP_TO_NODE)
 		return 0;
 	if (config->rdp_route == RDP_BY_TOKEN)
-		rc = service_route_mint(
-			r->api->service, result->caller, result->pool, result->user, token, &e);
+		rc = service_route_mint(r->api->service, result->caller, result->pool, result->user,
+			result->tags, token, &e);
 	else if (route_address_format(result->answer.address, result->answer.port, token) < 0)
 		rc = err_set(&e, -EINVAL, "node \"%s\" has no IPv4 address for an msts token",
 			result->answer.node);
@@ -134,6 +134,13 @@ void handle_connect(struct request *r)
 	if (rc < 0) {
 		request_fail(r, rc == -ENOMEM ? 503 : 400,
 			rc == -ENOMEM ? "no_memory" : "request_invalid", "%s", e.text);
+		return;
+	}
+	/* The door that the file leads to would ask anew, and not know of it. */
+	if (request.node[0] && r->caller.role == ROLE_ADMIN && request_accepts(r, CONTENT_RDP) &&
+		service_config(r->api->service)->rdp_route == RDP_BY_TOKEN) {
+		request_fail(r, 400, "rdp_file_impossible",
+			"no .rdp file can be made: a route token leads to no node by name");
 		return;
 	}
 	request_hold(r);

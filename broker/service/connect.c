@@ -154,6 +154,7 @@ static void finish_connect(struct service *s, const struct caller *caller,
 	const char *tags[LIMIT_TAGS_PER_NODE];
 
 	r->user = request->user;
+	r->tags = request->has_tags ? request->tags : "";
 	r->caller = caller;
 	if (step == DECISION_ERROR) {
 		if (r->error.status == SERVICE_DENIED)

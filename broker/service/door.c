@@ -50,7 +50,7 @@ static void add_ticket(
 	const struct caller caller = {.role = ROLE_CLIENT};
 	struct err e;
 
-	if (service_route_mint(s, &caller, r->pool, r->user, answer->ticket, &e) == 0)
+	if (service_route_mint(s, &caller, r->pool, r->user, r->tags, answer->ticket, &e) == 0)
 		return;
 	answer->verdict = DOOR_UNAVAILABLE;
 	text_copy(answer->detail, sizeof(answer->detail), e.text);
@@ -84,13 +84,17 @@ static int use_ticket(struct service *s, const struct door_question *q, const st
 	struct connection_request *ret, struct err *e)
 {
 	const struct pool *pool;
-	int r = service_route_open(s, q->name, &pool, ret->user, e);
+	struct route_ticket t;
+	int r = service_route_open(s, q->name, &pool, &t, e);
 
 	if (r < 0) {
 		service_denied(s, caller, "door", e->text);
 		return r;
 	}
 	text_copy(ret->pool, sizeof(ret->pool), pool->spec.name);
+	text_copy(ret->user, sizeof(ret->user), t.user);
+	text_copy(ret->tags, sizeof(ret->tags), t.tags);
+	ret->has_tags = t.tags[0] != '\0';
 	return 0;
 }
 

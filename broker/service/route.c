@@ -7,13 +7,16 @@
 #include "service/state.h"
 
 int service_route_mint(const struct service *s, const struct caller *caller,
-	const struct pool *pool, const char *user, char ret[ROUTE_TOKEN_SIZE], struct err *e)
+	const struct pool *pool, const char *user, const char *tags, char ret[ROUTE_TOKEN_SIZE],
+	struct err *e)
 {
 	struct route_ticket t = {.pool_id = pool->spec.id};
 
-	if (text_copy(t.user, sizeof(t.user), user) < 0)
+	if (text_copy(t.user, sizeof(t.user), user) < 0 ||
+		text_copy(t.tags, sizeof(t.tags), tags) < 0)
 		return err_set(e, -EMSGSIZE,
-			"the user name is longer than the %d bytes that fit into a route token",
+			"user name and tags are longer than the %d bytes that fit into a route "
+			"token",
 			ROUTE_TOKEN_USER_MAX);
 	t.ends_s = clock_wall_us() / 1000000 + s->config->rdp_lifetime_s;
 	if (caller->token && caller->token->expires_us &&
@@ -23,7 +26,7 @@ int service_route_mint(const struct service *s, const struct caller *caller,
 }
 
 int service_route_open(const struct service *s, const char *text, const struct pool **ret_pool,
-	char ret_user[LIMIT_USER_SIZE], struct err *e)
+	struct route_ticket *ret, struct err *e)
 {
 	struct route_ticket t;
 	int r = route_token_open(s->route_key, text, clock_wall_us() / 1000000, &t, e);
@@ -33,6 +36,6 @@ int service_route_open(const struct service *s, const char *text, const struct p
 	*ret_pool = fleet_pool_by_id(s->fleet, t.pool_id);
 	if (!*ret_pool)
 		return err_set(e, -ENOENT, "the pool of the route token is gone");
-	text_copy(ret_user, LIMIT_USER_SIZE, t.user);
+	*ret = t;
 	return 0;
 }

@@ -98,6 +98,7 @@ struct connect_result {
 	const struct pool *pool;	 /* NULL when unknown */
 	struct connection_answer answer; /* when error.status is SERVICE_OK */
 	const char *user;		 /* as it came in, trimmed */
+	const char *tags;		 /* as they came in; "" none */
 };
 typedef void service_connect_done(void *ctx, const struct connect_result *r);
 void service_connect(struct service *s, const struct caller *caller,
@@ -105,13 +106,15 @@ void service_connect(struct service *s, const struct caller *caller,
 
 /* ---- route tokens ---- */
 
-/* A token that leads USER, as it came in, through any door into POOL; it lives as long as is configured, but not
- * longer than CALLER's own. 0; -EMSGSIZE: the name is too long; -EIO. */
-int service_route_mint(const struct service *s, const struct caller *caller, const struct pool *pool,
-	const char *user, char ret[ROUTE_TOKEN_SIZE], struct err *e);
+/* A token that leads USER, as it came in, through any door into POOL with TAGS, "" for none; it lives
+ * as long as is configured, but not longer than CALLER's own. 0; -EMSGSIZE: name and tags are too
+ * long; -EIO. */
+int service_route_mint(const struct service *s, const struct caller *caller,
+	const struct pool *pool, const char *user, const char *tags, char ret[ROUTE_TOKEN_SIZE],
+	struct err *e);
 /* -EINVAL, -ETIME as route_token_open; -ENOENT: its pool is gone. */
 int service_route_open(const struct service *s, const char *text, const struct pool **ret_pool,
-	char ret_user[LIMIT_USER_SIZE], struct err *e);
+	struct route_ticket *ret, struct err *e);
 
 /* ---- the RDP door ----
  * Asks for a node. DONE is called once, perhaps before this returns. */

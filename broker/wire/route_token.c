@@ -88,13 +88,14 @@ int route_token_seal(const uint8_t key[ROUTE_KEY_SIZE], const struct route_ticke
 	char ret[ROUTE_TOKEN_SIZE], struct err *e)
 {
 	uint8_t body[BODY_MAX], sealed[SEALED_MAX];
-	size_t len = strlen(t->user);
+	size_t user_len = strlen(t->user), len = user_len + (t->tags[0] ? 1 + strlen(t->tags) : 0);
 	EVP_CIPHER_CTX *c;
 	bool ok;
 
 	if (len > ROUTE_TOKEN_USER_MAX)
 		return err_set(e, -EMSGSIZE,
-			"the user name is longer than the %d bytes that fit into a route token",
+			"user name and tags are longer than the %d bytes that fit into a route "
+			"token",
 			ROUTE_TOKEN_USER_MAX);
 	c = EVP_CIPHER_CTX_new();
 	body[0] = VERSION;
@@ -102,7 +103,11 @@ int route_token_seal(const uint8_t key[ROUTE_KEY_SIZE], const struct route_ticke
 		body[1 + i] = (uint8_t)((uint64_t)t->ends_s >> 8 * i);
 	for (unsigned i = 0; i < 4; i++)
 		body[9 + i] = (uint8_t)(t->pool_id >> 8 * i);
-	memcpy(body + FIXED, t->user, len);
+	memcpy(body + FIXED, t->user, user_len);
+	if (t->tags[0]) {
+		body[FIXED + user_len] = '\0';
+		memcpy(body + FIXED + user_len + 1, t->tags, len - user_len - 1);
+	}
 	ok = c && seal(c, key, body, FIXED + len, sealed);
 	EVP_CIPHER_CTX_free(c);
 	if (!ok)
@@ -114,10 +119,16 @@ int route_token_seal(const uint8_t key[ROUTE_KEY_SIZE], const struct route_ticke
 
 static int read_body(const uint8_t *body, size_t len, struct route_ticket *ret)
 {
+	const char *user = (const char *)body + FIXED;
+	size_t left = len - FIXED, user_len = strnlen(user, left);
+	size_t tags_len = user_len < left ? left - user_len - 1 : 0;
+	const char *tags = user + user_len + 1;
 	uint64_t ends = 0;
 
-	if (body[0] != VERSION || memchr(body + FIXED, '\0', len - FIXED) ||
-		!text_utf8_valid((const char *)body + FIXED, len - FIXED))
+	if (body[0] != VERSION || !text_utf8_valid(user, user_len))
+		return -EINVAL;
+	if (user_len < left &&
+		(tags_len == 0 || memchr(tags, '\0', tags_len) || !text_utf8_valid(tags, tags_len)))
 		return -EINVAL;
 	*ret = (struct route_ticket){0};
 	for (unsigned i = 0; i < 8; i++)
@@ -125,7 +136,9 @@ static int read_body(const uint8_t *body, size_t len, struct route_ticket *ret)
 	for (unsigned i = 0; i < 4; i++)
 		ret->pool_id |= (uint32_t)body[9 + i] << 8 * i;
 	ret->ends_s = (int64_t)ends;
-	memcpy(ret->user, body + FIXED, len - FIXED);
+	memcpy(ret->user, user, user_len);
+	if (tags_len > 0)
+		memcpy(ret->tags, tags, tags_len);
 	return 0;
 }
 

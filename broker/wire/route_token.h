@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: ISC */
 /*
  * A route token: what an .rdp file carries as loadbalanceinfo, so that the door knows whom the file was made for. It
- * names user and pool and when it ends, sealed with AES-256-GCM by a key that all dispatchers of a cluster share: no
+ * names user, pool and tags and when it ends, sealed with AES-256-GCM by a key that all dispatchers of a cluster share: no
  * list is kept, and one made by any of them is good at every other, with or without database.
  *
  * Text: "tb1." and base64url without padding of nonce (12 bytes), sealed body, tag (16 bytes). Body: version 1 (1
- * byte), end (8 bytes, seconds since 1970, little endian), pool id (4 bytes, little endian), user name as it came in.
+ * byte), end (8 bytes, seconds since 1970, little endian), pool id (4 bytes, little endian), user name as it came in; and where tags were asked for, NUL and these.
  */
 #pragma once
 
@@ -16,16 +16,17 @@
 
 #define ROUTE_TOKEN_PREFIX "tb1."
 #define ROUTE_TOKEN_SIZE 241 /* with NUL: a client sends it and CR LF in its first packet */
-#define ROUTE_TOKEN_USER_MAX 136 /* bytes of a user name that fit in */
+#define ROUTE_TOKEN_USER_MAX 136 /* bytes that fit in: of a user name, and of NUL and tags */
 #define ROUTE_KEY_SIZE 32
 
 struct route_ticket {
 	int64_t ends_s; /* wall clock, seconds since 1970 */
 	uint32_t pool_id;
 	char user[ROUTE_TOKEN_USER_MAX + 1]; /* UTF-8 */
+	char tags[ROUTE_TOKEN_USER_MAX + 1]; /* as they came in; "" = none asked for */
 };
 
-/* 0; -EMSGSIZE: the user name is too long; -EIO: OpenSSL cannot. E says so. */
+/* 0; -EMSGSIZE: user name and tags are too long; -EIO: OpenSSL cannot. E says so. */
 int route_token_seal(const uint8_t key[ROUTE_KEY_SIZE], const struct route_ticket *t,
 	char ret[ROUTE_TOKEN_SIZE], struct err *e);
 /* 0; -EINVAL: no token, or one of another key, or altered; -ETIME: its end has come. E says which, never a part of

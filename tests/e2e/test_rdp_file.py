@@ -39,10 +39,10 @@ def world(t, door=(), **settings):
     return broker
 
 
-def fetch(broker, user="alice", pool="office", token=None, expect=200):
+def fetch(broker, user="alice", pool="office", token=None, expect=200, **more):
     """An .rdp file as a dict of its lines, in their order."""
     ask = broker.http(token=token) if token else broker.admin
-    answer = ask.post("/api/v1/connections", {"pool": pool, "user": user},
+    answer = ask.post("/api/v1/connections", {"pool": pool, "user": user, **more},
                       headers={"Accept": "application/x-rdp"})
     assert answer.status == expect, answer
     if expect != 200:
@@ -140,6 +140,27 @@ def a_token_leads_through_the_relay(t):
     arrives(broker, token, home)
     said = broker.dispatcher.log() + broker.journal_file.read_text()
     assert token.decode().strip() not in said
+
+
+@suite.test
+def a_token_remembers_the_tags(t):
+    """The door decides anew, and by what the file was asked for with."""
+    broker = world(t, door={"mode": "relay"}, rdp_file={"route": "token", "address": "door"})
+    plain, _ = listening(broker, "plain", "127.0.0.2", cpu=5)
+    tagged, _ = listening(broker, "tagged", "127.0.0.3", cpu=80, tags=["gpu"])
+
+    def line(**more):
+        return fetch(broker, **more)["loadbalanceinfo:s"].encode() + b"\r\n"
+    arrives(broker, line(tags="gpu!"), tagged)
+    arrives(broker, line(tags="none"), plain)
+    arrives(broker, line(), plain)
+    arrives(broker, line(tags=""), plain)
+    refusal = fetch(broker, expect=400, tags="gpu;" + "x" * 64 + ";" + "y" * 64)
+    assert refusal["code"] == "rdp_file_impossible" and "136 bytes" in refusal["detail"], refusal
+    refusal = fetch(broker, expect=400, node="tagged")
+    assert refusal["code"] == "rdp_file_impossible" and "by name" in refusal["detail"], refusal
+    token = broker.create("tokens", name="portal", role="client")["token"]
+    fetch(broker, token=token, expect=403, node="tagged")
 
 
 @suite.test

@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: ISC */
 /*
  * The first byte says what the rest is: 'T' a token's text, 'B' a body, sealed here as a dispatcher
- * with the same key and other ideas would, 'U' a user name to seal. What opens can be sealed and
- * opened again; what does not leaves the ticket alone and says why without a word of the token.
+ * with the same key and other ideas would, 'U' a user name to seal, perhaps with NUL and tags. What
+ * opens can be sealed and opened again; what does not leaves the ticket alone and says why without
+ * a word of the token.
  */
 #include "lib/fuzz.h"
 
 #include <errno.h>
 #include <openssl/evp.h>
+#include <stdbool.h>
 #include <string.h>
 
 #include "base/text.h"
@@ -28,7 +30,7 @@ static void check_there_and_back(const struct route_ticket *t)
 	FUZZ_CHECK(route_token_seal(key, t, text, &e) == 0);
 	FUZZ_CHECK(route_token_open(key, text, NOW, &back, &e) == 0);
 	FUZZ_CHECK(back.ends_s == t->ends_s && back.pool_id == t->pool_id);
-	FUZZ_CHECK(strcmp(back.user, t->user) == 0);
+	FUZZ_CHECK(strcmp(back.user, t->user) == 0 && strcmp(back.tags, t->tags) == 0);
 }
 
 static int open_text(const char *text)
@@ -43,6 +45,7 @@ static int open_text(const char *text)
 	if (r == 0) {
 		FUZZ_CHECK(strlen(text) < ROUTE_TOKEN_SIZE && t.ends_s > NOW);
 		FUZZ_CHECK(text_utf8_valid(t.user, strlen(t.user)));
+		FUZZ_CHECK(text_utf8_valid(t.tags, strlen(t.tags)));
 		check_there_and_back(&t);
 		return r;
 	}
@@ -63,14 +66,22 @@ static void try_text(const uint8_t *data, size_t size)
 	free(text);
 }
 
-/* What version 1 promises of a body: version, end, pool, a name that is UTF-8 without NUL. */
+/* What version 1 promises of a body's end: a name in UTF-8, perhaps NUL and tags in UTF-8. */
+static bool is_name(const char *name, size_t size)
+{
+	size_t len = strnlen(name, size);
+	const char *tags = name + len + 1;
+
+	if (size > ROUTE_TOKEN_USER_MAX || !text_utf8_valid(name, len))
+		return false;
+	return len == size || (size - len > 1 && text_utf8_valid(tags, size - len - 1));
+}
+
 static int expected(const uint8_t *body, size_t size)
 {
 	uint64_t ends = 0;
 
-	if (size < 13 || size > 13 + ROUTE_TOKEN_USER_MAX || body[0] != 1 ||
-		memchr(body + 13, 0, size - 13) ||
-		!text_utf8_valid((const char *)body + 13, size - 13))
+	if (size < 13 || body[0] != 1 || !is_name((const char *)body + 13, size - 13))
 		return -EINVAL;
 	for (unsigned i = 0; i < 8; i++)
 		ends |= (uint64_t)body[1 + i] << 8 * i;
@@ -95,14 +106,16 @@ static void try_body(const uint8_t *body, size_t size)
 	FUZZ_CHECK(open_text(text) == expected(body, size));
 }
 
-static void try_user(const uint8_t *data, size_t size)
+static void try_user(const char *name, size_t size)
 {
 	struct route_ticket t = {.ends_s = NOW + 1, .pool_id = (uint32_t)size};
+	size_t len = strnlen(name, size);
 
-	if (size > ROUTE_TOKEN_USER_MAX || !text_utf8_valid((const char *)data, size))
+	if (!is_name(name, size))
 		return;
-	if (size)
-		memcpy(t.user, data, size);
+	memcpy(t.user, name, len);
+	if (len < size)
+		memcpy(t.tags, name + len + 1, size - len - 1);
 	check_there_and_back(&t);
 }
 
@@ -113,6 +126,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	else if (size > 0 && size <= 256 && data[0] == 'B')
 		try_body(data + 1, size - 1);
 	else if (size > 0 && data[0] == 'U')
-		try_user(data + 1, size - 1);
+		try_user((const char *)data + 1, size - 1);
 	return 0;
 }

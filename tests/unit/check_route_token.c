@@ -28,6 +28,7 @@ START_TEST(there_and_back)
 	ck_assert_int_eq(route_token_seal(key, &t, text, &e), 0);
 	ck_assert_int_eq(route_token_open(key, text, 4999999999, &back, &e), 0);
 	ck_assert_str_eq(back.user, users[_i]);
+	ck_assert_str_eq(back.tags, "");
 	ck_assert_int_eq(back.ends_s, t.ends_s);
 	ck_assert_uint_eq(back.pool_id, t.pool_id);
 	ck_assert_int_eq(route_token_seal(key, &t, again, &e), 0);
@@ -47,6 +48,32 @@ START_TEST(of_every_length)
 		ck_assert_uint_lt(strlen(text), ROUTE_TOKEN_SIZE);
 		ck_assert_int_eq(route_token_open(key, text, 0, &back, &e), 0);
 		ck_assert_str_eq(back.user, t.user);
+	}
+}
+END_TEST
+
+START_TEST(tags_come_along)
+{
+	struct route_ticket t = ticket("alice"), back;
+	char text[ROUTE_TOKEN_SIZE];
+
+	snprintf(t.tags, sizeof(t.tags), "%s", "gpu;-east!");
+	ck_assert_int_eq(route_token_seal(key, &t, text, &e), 0);
+	ck_assert_int_eq(route_token_open(key, text, 0, &back, &e), 0);
+	ck_assert_str_eq(back.user, "alice");
+	ck_assert_str_eq(back.tags, "gpu;-east!");
+	for (size_t len = 1; len <= ROUTE_TOKEN_USER_MAX; len++) {
+		memset(t.tags, 'x', len);
+		t.tags[len] = '\0';
+		if (strlen("alice") + 1 + len > ROUTE_TOKEN_USER_MAX) {
+			ck_assert_int_eq(route_token_seal(key, &t, text, &e), -EMSGSIZE);
+			ck_assert_ptr_nonnull(strstr(e.text, "136 bytes"));
+			continue;
+		}
+		ck_assert_int_eq(route_token_seal(key, &t, text, &e), 0);
+		ck_assert_uint_lt(strlen(text), ROUTE_TOKEN_SIZE);
+		ck_assert_int_eq(route_token_open(key, text, 0, &back, &e), 0);
+		ck_assert_str_eq(back.tags, t.tags);
 	}
 }
 END_TEST
@@ -124,6 +151,7 @@ static Suite *make_suite(void)
 
 	tcase_add_loop_test(t, there_and_back, 0, 4);
 	tcase_add_test(t, of_every_length);
+	tcase_add_test(t, tags_come_along);
 	tcase_add_test(t, its_end);
 	tcase_add_test(t, another_key);
 	tcase_add_test(t, altered_or_cut);
