@@ -20,6 +20,7 @@
 
 _Static_assert(
 	(SEALED_MAX + 2) / 3 * 4 + sizeof(ROUTE_TOKEN_PREFIX) <= ROUTE_TOKEN_SIZE, "it fits");
+_Static_assert(ROUTE_TOKEN_SIZE - 1 <= 254 - 6 - 2 - 8 - 36, "a client can send it");
 
 /* ---- base64url without padding, by OpenSSL's base64 ---- */
 

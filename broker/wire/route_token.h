@@ -15,8 +15,10 @@
 #include "wire/limits.h"
 
 #define ROUTE_TOKEN_PREFIX "tb1."
-#define ROUTE_TOKEN_SIZE 241 /* with NUL: a client sends it and CR LF in its first packet */
-#define ROUTE_TOKEN_USER_MAX 136 /* bytes that fit in: of a user name, and of NUL and tags */
+/* With NUL. A client sends it in its first packet, whose length octet counts at most 254: 6 of a
+ * header, CR LF, 8 of the negotiation, 36 of a correlation identifier; 202 are left. */
+#define ROUTE_TOKEN_SIZE 201
+#define ROUTE_TOKEN_USER_MAX 106 /* bytes that fit in: of a user name, and of NUL and tags */
 #define ROUTE_KEY_SIZE 32
 
 struct route_ticket {

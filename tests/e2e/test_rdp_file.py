@@ -22,6 +22,7 @@ from harness.freerdp import first_line, freerdp, screen
 from harness.rdp import POOL_NOT_FREE, TLS, RdpClient, first_packet
 
 suite = Suite("rdp_file")
+LONGEST = 106  # bytes of a user name that a token has room for
 
 
 def world(t, door=(), **settings):
@@ -113,6 +114,34 @@ def freerdp_follows_the_file(t):
 
 
 @suite.test
+def the_longest_token_fits_into_a_first_packet(t):
+    """Of a real client; and of one that sends a correlation identifier behind."""
+    program, display = freerdp(), screen(t)
+    broker = world(t, door={"mode": "relay"})
+    broker.dispatcher.settings["rdp_file"] = {"route": "token", "address": "127.0.0.1",
+                                              "port": broker.rdp}
+    broker.dispatcher.write_config()
+    broker.dispatcher.reload()
+    broker.dispatcher.process.wait_log(" reloaded$")
+    node, _ = listening(broker, "n1", "127.0.0.2")
+    user, path = "x" * LONGEST, t.dir / "longest.rdp"
+    assert fetch(broker, user + "x", expect=400)["code"] == "rdp_file_impossible"
+    cli("--socket", broker.socket, "connect", "office", user, "--rdp", path)
+    token = re.search("loadbalanceinfo:s:(.*)\r\n", path.read_bytes()[2:].decode("utf-16-le"))[1]
+    Process(t, [program, path, "/p:secret", "/cert:ignore"],
+            env={"DISPLAY": display, "HOME": t.dir}, name="xfreerdp", expect=None)
+    assert first_line(node) == token.encode()
+    body = (b"\xe0\0\0\0\0\0" + token.encode() + b"\r\n" + struct.pack("<BBHI", 1, 8, 8, TLS) +
+            struct.pack("<BBH16s16x", 6, 0, 36, b"a correlation id"))
+    packet = struct.pack(">BBHB", 3, 0, len(body) + 5, len(body)) + body
+    with RdpClient(broker.rdp) as client:
+        client.socket.sendall(packet)
+        with node.accept()[0] as connection:
+            connection.settimeout(deadline(20))
+            assert connection.recv(4096) == packet
+
+
+@suite.test
 def a_token_leads_through_the_relay(t):
     broker = world(t, door={"mode": "relay"},
                    rdp_file={"route": "token", "address": "rdp.example.com", "port": 3390})
@@ -122,7 +151,7 @@ def a_token_leads_through_the_relay(t):
     lines = fetch(broker, "CORP\\alice")
     assert lines["full address:s"] == "rdp.example.com", lines
     assert lines["server port:i"] == "3390" and lines["use redirection server name:i"] == "1", lines
-    assert re.fullmatch(r"tb1\.[A-Za-z0-9_-]{60,236}", lines["loadbalanceinfo:s"]), lines
+    assert re.fullmatch(r"tb1\.[A-Za-z0-9_-]{60,196}", lines["loadbalanceinfo:s"]), lines
     token = lines["loadbalanceinfo:s"].encode() + b"\r\n"
     arrives(broker, token, home)
     arrives(broker, token, home)  # as often as one likes
@@ -132,7 +161,6 @@ def a_token_leads_through_the_relay(t):
     def users():
         return [row["params"]["user"] for row in broker.events() if row["event"] == "door-relayed"]
     wait_until(lambda: users() == ["CORP\\alice", "CORP\\alice", "bob", "bob"], what="all in the journal")
-    assert fetch(broker, "x" * 137, expect=400)["code"] == "rdp_file_impossible"
     broker.dispatcher.stop()
     broker.start()  # it needs no list
     for node in ("home", "away"):
@@ -156,7 +184,7 @@ def a_token_remembers_the_tags(t):
     arrives(broker, line(), plain)
     arrives(broker, line(tags=""), plain)
     refusal = fetch(broker, expect=400, tags="gpu;" + "x" * 64 + ";" + "y" * 64)
-    assert refusal["code"] == "rdp_file_impossible" and "136 bytes" in refusal["detail"], refusal
+    assert refusal["code"] == "rdp_file_impossible" and f"{LONGEST} bytes" in refusal["detail"], refusal
     refusal = fetch(broker, expect=400, node="tagged")
     assert refusal["code"] == "rdp_file_impossible" and "by name" in refusal["detail"], refusal
     token = broker.create("tokens", name="portal", role="client")["token"]
