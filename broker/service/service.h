@@ -106,9 +106,9 @@ void service_connect(struct service *s, const struct caller *caller,
 
 /* ---- route tokens ---- */
 
-/* A token that leads USER, as it came in, through any door into POOL with TAGS, "" for none; it lives
- * as long as is configured, but not longer than CALLER's own. 0; -EMSGSIZE: name and tags are too
- * long; -EIO. */
+/* A token that leads USER, as it came in, through any door into POOL with TAGS, "" for none; it
+ * lives as long as is configured, but not longer than CALLER's own. 0; -EMSGSIZE: name and tags are
+ * too long; -EIO. */
 int service_route_mint(const struct service *s, const struct caller *caller,
 	const struct pool *pool, const char *user, const char *tags, char ret[ROUTE_TOKEN_SIZE],
 	struct err *e);
@@ -120,7 +120,8 @@ int service_route_open(const struct service *s, const char *text, const struct p
  * Asks for a node. DONE is called once, perhaps before this returns. */
 void service_door_ask(
 	struct service *s, const struct door_question *q, door_answered *done, void *ctx);
-/* What became of a client, for the journal and the counters; a node that refused becomes suspect. */
+/* What became of a client, for the journal and the counters; a node that refused becomes suspect.
+ */
 void service_door_tell(struct service *s, const struct door_report *r);
 
 #define SERVICE_DOOR_BUCKETS 11
@@ -205,7 +206,8 @@ struct service_info {
 	uint64_t logins, denied;
 	uint64_t door_redirected, door_relayed, door_refused, door_failed; /* RDP clients */
 	uint64_t door_open, door_node_refused, door_bytes;
-	uint64_t door_waits[SERVICE_DOOR_BUCKETS + 1]; /* accepted to redirected or relayed; not summed up */
+	uint64_t door_waits[SERVICE_DOOR_BUCKETS +
+			    1]; /* accepted to redirected or relayed; not summed up */
 	uint64_t door_wait_ms;
 	uint64_t nodes[NODE_STATE_COUNT];
 	uint64_t journal_lost;
